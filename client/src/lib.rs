@@ -1,0 +1,1 @@
+//! A Eureka client for Rust services.

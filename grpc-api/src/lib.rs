@@ -1,0 +1,1 @@
+//! A gRPC frontend for a Eureka registry.

@@ -1,0 +1,1 @@
+//! Eureka's REST API as one synchronous function and a tower service.

@@ -1,0 +1,1 @@
+//! The peer mesh of a Eureka registry.

@@ -1,0 +1,3 @@
+//! Tasks of the eureka workspace.
+
+fn main() {}
