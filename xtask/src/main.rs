@@ -1,3 +1,51 @@
-//! Tasks of the eureka workspace.
+//! The project's own tasks: `cargo xtask help` lists them.
 
-fn main() {}
+// A command-line tool talks on stdout.
+#![allow(clippy::print_stdout)]
+
+mod bench;
+mod ci;
+mod conformance;
+mod fuzz;
+mod readme;
+mod tidy;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Tasks of the eureka workspace.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    Bench(bench::Arguments),
+    Ci(ci::Arguments),
+    Conformance(conformance::Arguments),
+    Fuzz(fuzz::Arguments),
+    Readme(readme::Arguments),
+    Tidy(tidy::Arguments),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().task {
+        Task::Bench(arguments) => bench::run(&arguments),
+        Task::Ci(arguments) => ci::run(&arguments),
+        Task::Conformance(arguments) => conformance::run(&arguments),
+        Task::Fuzz(arguments) => fuzz::run(&arguments),
+        Task::Readme(arguments) => readme::run(&arguments),
+        Task::Tidy(arguments) => tidy::run(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
