@@ -1,1 +1,25 @@
 //! A Eureka registry as a deterministic state machine without clock, thread or socket.
+#![cfg_attr(not(any(feature = "shared", feature = "wire")), no_std)]
+
+extern crate alloc;
+
+mod config;
+mod event;
+mod model;
+mod preservation;
+mod registry;
+mod snapshot;
+mod time;
+
+pub use config::{Compat, Config, LeaseExpiry, Measure, PreservationConfig};
+pub use event::{AppliedKind, Event};
+pub use model::{
+    Action, DEFAULT_DURATION_SECS, DEFAULT_RENEWAL_INTERVAL_SECS, DataCenter, Instance, InstanceKey,
+    LeaseTerms, Metadata, Port, Status,
+};
+pub use preservation::{Heartbeats, Preservation, Share};
+pub use registry::{
+    Changed, Command, Origin, PeerId, Reason, Recent, Registered, Registry, Renewed, Reply, Stats,
+};
+pub use snapshot::{Application, Hold, LeaseTimes, LeaseView, Page, Reads, Snapshot, reconcile_hash};
+pub use time::{Mono, Now, Wall};

@@ -1,0 +1,345 @@
+//! What is registered: instances and what they are made of, in plain types without any wire format.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Seconds between renewals when an instance names none (or none above zero), as in Java.
+pub const DEFAULT_RENEWAL_INTERVAL_SECS: u32 = 30;
+/// Seconds a lease lasts when an instance names none (or none above zero), as in Java.
+pub const DEFAULT_DURATION_SECS: u32 = 90;
+
+/// The five states of an instance. Ordered by name, as the reconcile hash needs them.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Status {
+    /// Not able to take traffic.
+    Down,
+    /// Taken out of traffic on purpose.
+    OutOfService,
+    /// Not yet able to take traffic.
+    Starting,
+    /// No usable status is known.
+    Unknown,
+    /// Able to take traffic.
+    Up,
+}
+
+impl Status {
+    /// All of them, in the order of their names.
+    pub const ALL: [Self; 5] = [
+        Self::Down,
+        Self::OutOfService,
+        Self::Starting,
+        Self::Unknown,
+        Self::Up,
+    ];
+
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Down => "DOWN",
+            Self::OutOfService => "OUT_OF_SERVICE",
+            Self::Starting => "STARTING",
+            Self::Unknown => "UNKNOWN",
+            Self::Up => "UP",
+        }
+    }
+
+    /// The status with exactly this name.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+impl fmt::Display for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What last happened to an instance, as deltas tell it.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Action {
+    /// Registered, also again.
+    Added,
+    /// Cancelled or evicted.
+    Deleted,
+    /// Its status was changed by an override or a rule.
+    Modified,
+}
+
+impl Action {
+    /// The name on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "ADDED",
+            Self::Deleted => "DELETED",
+            Self::Modified => "MODIFIED",
+        }
+    }
+}
+
+/// The identity of an instance: application name (upper case) and effective id (case-sensitive). Ordered by both.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct InstanceKey {
+    app: Arc<str>,
+    id: Arc<str>,
+}
+
+impl InstanceKey {
+    /// A key; `app` is turned to upper case.
+    pub fn new(app: &str, id: &str) -> Self {
+        Self {
+            app: upper(app),
+            id: Arc::from(id),
+        }
+    }
+
+    /// The application name, upper case.
+    pub fn app(&self) -> &Arc<str> {
+        &self.app
+    }
+
+    /// The effective instance id.
+    pub fn id(&self) -> &Arc<str> {
+        &self.id
+    }
+}
+
+impl fmt::Display for InstanceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.app, self.id)
+    }
+}
+
+/// Upper case as Java's `toUpperCase(Locale.ROOT)` gives it.
+pub(crate) fn upper(text: &str) -> Arc<str> {
+    if text.chars().any(|c| c.is_lowercase() || !c.is_ascii()) {
+        Arc::from(text.to_uppercase())
+    } else {
+        Arc::from(text)
+    }
+}
+
+/// A port and whether it is in use.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct Port {
+    /// The number as reported; Java does not check its range.
+    pub number: i32,
+    /// Whether it is enabled.
+    pub enabled: bool,
+}
+
+/// Text pairs in the order they were given, each key once; cheap to clone.
+#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
+pub struct Metadata(Arc<Vec<(Arc<str>, Arc<str>)>>);
+
+impl Metadata {
+    /// The pairs, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (&**key, &**value))
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.iter()
+            .find_map(|(name, value)| (name == key).then_some(value))
+    }
+
+    /// Whether there is no pair.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many pairs there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Bytes of all keys and values: what the limit on metadata counts.
+    pub fn bytes(&self) -> usize {
+        self.iter().map(|(key, value)| key.len() + value.len()).sum()
+    }
+
+    /// Sets `key` to `value`, in its old place if it was there.
+    pub fn insert(&mut self, key: &str, value: &str) {
+        let pairs = Arc::make_mut(&mut self.0);
+        match pairs.iter_mut().find(|(name, _)| &**name == key) {
+            Some((_, old)) => *old = Arc::from(value),
+            None => pairs.push((Arc::from(key), Arc::from(value))),
+        }
+    }
+}
+
+impl<'a> FromIterator<(&'a str, &'a str)> for Metadata {
+    /// Later pairs replace earlier ones of the same key.
+    fn from_iter<T: IntoIterator<Item = (&'a str, &'a str)>>(pairs: T) -> Self {
+        let mut metadata = Self::default();
+        for (key, value) in pairs {
+            metadata.insert(key, value);
+        }
+        metadata
+    }
+}
+
+/// Where an instance runs.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub enum DataCenter {
+    /// Amazon, with the metadata of the machine (`instance-id`, `availability-zone`, ...), carried as it came.
+    Amazon(Metadata),
+    /// The usual one.
+    MyOwn,
+    /// Netflix's own.
+    Netflix,
+}
+
+impl DataCenter {
+    /// The name on the wire.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::Amazon(_) => "Amazon",
+            Self::MyOwn => "MyOwn",
+            Self::Netflix => "Netflix",
+        }
+    }
+}
+
+/// What an instance asks of its lease, in seconds, defaults filled in.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub struct LeaseTerms {
+    /// How often it means to renew.
+    pub renewal_interval_secs: u32,
+    /// How long it lives without renewal.
+    pub duration_secs: u32,
+}
+
+impl Default for LeaseTerms {
+    fn default() -> Self {
+        Self {
+            renewal_interval_secs: DEFAULT_RENEWAL_INTERVAL_SECS,
+            duration_secs: DEFAULT_DURATION_SECS,
+        }
+    }
+}
+
+/// An instance as it was reported, with the status that readers see.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub struct Instance {
+    /// The `instanceId` as sent; absent and empty ones are `None` and stay absent in answers.
+    pub instance_id: Option<Arc<str>>,
+    /// Application name, upper case.
+    pub app: Arc<str>,
+    /// Application group.
+    pub app_group: Option<Arc<str>>,
+    /// Host name; never blank in the registry.
+    pub host_name: Arc<str>,
+    /// IP address; never blank in the registry.
+    pub ip_address: Arc<str>,
+    /// Deprecated, but carried; `na` and `unknown` are `None`.
+    pub sid: Option<Arc<str>>,
+    /// The plain port.
+    pub port: Port,
+    /// The TLS port.
+    pub secure_port: Port,
+    /// Home page.
+    pub home_page_url: Option<Arc<str>>,
+    /// Status page.
+    pub status_page_url: Option<Arc<str>>,
+    /// Health check.
+    pub health_check_url: Option<Arc<str>>,
+    /// Health check over TLS.
+    pub secure_health_check_url: Option<Arc<str>>,
+    /// Virtual addresses, separated by commas.
+    pub vip_address: Option<Arc<str>>,
+    /// Virtual addresses over TLS, separated by commas.
+    pub secure_vip_address: Option<Arc<str>>,
+    /// Deprecated, but carried; 1 by default.
+    pub country_id: i32,
+    /// Where it runs.
+    pub data_center: DataCenter,
+    /// The status: as reported when decoded, the effective one once registered.
+    pub status: Status,
+    /// The override that applies, `Unknown` for none.
+    pub overridden_status: Status,
+    /// What it asks of its lease.
+    pub lease: LeaseTerms,
+    /// Free text pairs.
+    pub metadata: Metadata,
+    /// Version of the content by the *client's* clock, Unix milliseconds; compared only with others of its kind.
+    /// `None` only before registration.
+    pub last_dirty: Option<i64>,
+    /// Auto-scaling group.
+    pub asg_name: Option<Arc<str>>,
+}
+
+impl Instance {
+    /// An instance that is UP with ports 7001/7002 and everything optional absent: the defaults of a decoder.
+    pub fn new(app: &str, id: &str, host_name: &str, ip_address: &str) -> Self {
+        Self {
+            instance_id: (!id.is_empty()).then(|| Arc::from(id)),
+            app: upper(app),
+            app_group: None,
+            host_name: Arc::from(host_name),
+            ip_address: Arc::from(ip_address),
+            sid: None,
+            port: Port {
+                number: 7001,
+                enabled: true,
+            },
+            secure_port: Port {
+                number: 7002,
+                enabled: false,
+            },
+            home_page_url: None,
+            status_page_url: None,
+            health_check_url: None,
+            secure_health_check_url: None,
+            vip_address: None,
+            secure_vip_address: None,
+            country_id: 1,
+            data_center: DataCenter::MyOwn,
+            status: Status::Up,
+            overridden_status: Status::Unknown,
+            lease: LeaseTerms::default(),
+            metadata: Metadata::default(),
+            last_dirty: None,
+            asg_name: None,
+        }
+    }
+
+    /// The effective id: `instanceId`, else Amazon's `instance-id`, else the host name.
+    pub fn id(&self) -> &str {
+        if let Some(id) = &self.instance_id {
+            return id;
+        }
+        match &self.data_center {
+            DataCenter::Amazon(machine) => match machine.get("instance-id") {
+                Some(id) if !id.is_empty() => id,
+                Some(_) | None => &self.host_name,
+            },
+            DataCenter::MyOwn | DataCenter::Netflix => &self.host_name,
+        }
+    }
+
+    /// The key under which it is registered.
+    pub fn key(&self) -> InstanceKey {
+        let id = match &self.instance_id {
+            Some(id) => Arc::clone(id),
+            None => Arc::from(self.id()),
+        };
+        InstanceKey {
+            app: Arc::clone(&self.app),
+            id,
+        }
+    }
+
+    /// The zone: Amazon's `availability-zone`, else the metadata key `zone`.
+    pub fn zone(&self) -> Option<&str> {
+        if let DataCenter::Amazon(machine) = &self.data_center
+            && let Some(zone) = machine.get("availability-zone")
+        {
+            return Some(zone);
+        }
+        self.metadata.get("zone")
+    }
+}
