@@ -1,0 +1,117 @@
+//! Rules about documents that speak of tests: every difference from Java has one, every transcript is run.
+
+use std::collections::BTreeSet;
+
+use syn::visit::{self, Visit};
+
+use super::Violation;
+use super::tree::Tree;
+
+const COMPAT: &str = "docs/compat.md";
+
+pub(super) fn check(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    compat_rows(tree, &mut violations);
+    transcripts(tree, &mut violations);
+    violations
+}
+
+/// The last column of each row of docs/compat.md names its tests: `crate/module::function`, or a file of the project.
+fn compat_rows(tree: &Tree, violations: &mut Vec<Violation>) {
+    let Some(file) = tree.file(COMPAT) else { return };
+    let tests = tests(tree);
+    let mut seen = BTreeSet::new();
+    for (index, line) in file.text.lines().enumerate() {
+        let Some(row) = row(line) else { continue };
+        let mut push = |message| violations.push(Violation::new(COMPAT, index + 1, "compat", message));
+        let id = row[0].trim_matches('`').to_owned();
+        if !seen.insert(id.clone()) {
+            push(format!("`{id}` is there twice"));
+        }
+        let named: Vec<_> = row[row.len() - 1].split('`').skip(1).step_by(2).collect();
+        if named.is_empty() {
+            push(format!("`{id}` names no test"));
+        }
+        for test in named {
+            if !tests.contains(test) && !tree.holds(test) {
+                push(format!("`{id}`: there is no test `{test}`"));
+            }
+        }
+    }
+}
+
+/// The cells of a table row that has a code span as its first cell; heads and rulers have none.
+fn row(line: &str) -> Option<Vec<&str>> {
+    let cells = line.strip_prefix("| `")?.trim_end().strip_suffix('|')?;
+    let cells: Vec<_> = cells.split(" | ").map(str::trim).collect();
+    (cells.len() > 1).then_some(cells)
+}
+
+/// Every test function as `crate/module::function`, `module` being its file or the inline module around it.
+fn tests(tree: &Tree) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (file, syntax) in tree.rust() {
+        let module = match file.stem() {
+            stem @ ("main" | "mod" | "tests") => file.path.rsplit('/').nth(1).unwrap_or(stem),
+            stem => stem,
+        };
+        let prefix = format!("{}/{module}::", file.place().0);
+        let mut tests = Tests {
+            prefix,
+            names: &mut names,
+        };
+        tests.visit_file(syntax);
+    }
+    names
+}
+
+struct Tests<'a> {
+    prefix: String,
+    names: &'a mut BTreeSet<String>,
+}
+
+impl<'ast> Visit<'ast> for Tests<'_> {
+    fn visit_item_fn(&mut self, item: &'ast syn::ItemFn) {
+        let is_test = item.attrs.iter().any(|attribute| {
+            attribute
+                .path()
+                .segments
+                .last()
+                .is_some_and(|segment| segment.ident == "test")
+        });
+        if is_test {
+            self.names.insert(format!("{}{}", self.prefix, item.sig.ident));
+        }
+        visit::visit_item_fn(self, item);
+    }
+}
+
+/// A transcript is run because a test names it, or because a test runs all of its directory.
+fn transcripts(tree: &Tree, violations: &mut Vec<Violation>) {
+    for file in tree.files() {
+        let (directory, inside) = file.place();
+        let Some(name) = inside.strip_prefix("tests/interaction/") else {
+            continue;
+        };
+        let Some(stem) = name.strip_suffix(".txt") else {
+            continue;
+        };
+        let sources = tree.files().filter(|file| {
+            let (owner, inside) = file.place();
+            owner == directory && inside.starts_with("tests/") && inside.ends_with(".rs")
+        });
+        let is_run = |text: &str| {
+            text.contains(&format!("\"{stem}\""))
+                || text.contains(&format!("{stem}.txt"))
+                || (text.contains("read_dir(") && text.contains("interaction"))
+        };
+        if !sources.into_iter().any(|file| is_run(&file.text)) {
+            violations.push(Violation::new(
+                &file.path,
+                0,
+                "transcript",
+                "no test runs this transcript",
+            ));
+        }
+    }
+}
