@@ -10,6 +10,8 @@ mod preservation;
 mod registry;
 mod snapshot;
 mod time;
+#[cfg(feature = "wire")]
+pub mod wire;
 
 pub use config::{Compat, Config, LeaseExpiry, Measure, PreservationConfig};
 pub use event::{AppliedKind, Event};
