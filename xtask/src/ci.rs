@@ -1,12 +1,108 @@
-//! `cargo xtask ci`: every check of the project but the tests.
+//! `cargo xtask ci`: every check of the project but the tests and the conformance run, which `.ci/run` starts itself.
 
-use anyhow::{Result, bail};
+mod deny;
+mod features;
+mod no_std;
 
-/// Run every check of the project but the tests
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::stopwatch::{Stopwatch, minutes};
+
+/// Run every check of the project but the tests and the conformance run.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// Also fuzz each target for ten minutes.
+    #[arg(long)]
+    deep: bool,
+}
 
-/// Runs the task.
-pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
-    bail!("`cargo xtask ci` does not exist yet")
+/// A named check.
+type Step = (&'static str, fn() -> Result<()>);
+
+const STEPS: [Step; 8] = [
+    ("fmt", fmt),
+    ("tidy", || crate::tidy::run(&crate::tidy::Arguments {})),
+    ("readme", || {
+        crate::readme::run(&crate::readme::Arguments { check: true })
+    }),
+    ("clippy", clippy),
+    ("features", features::check),
+    ("no_std", no_std::check),
+    ("rustdoc", rustdoc),
+    ("deny", deny::check),
+];
+
+/// Runs all steps, also after one has failed, and names those that did.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let mut steps = STEPS.to_vec();
+    steps.push(match arguments.deep {
+        true => ("fuzz, 10 minutes each", || {
+            crate::fuzz::search(Duration::from_secs(600))
+        }),
+        false => ("fuzz corpora", crate::fuzz::replay),
+    });
+    let mut failed = Vec::new();
+    let mut table = String::new();
+    for (name, step) in steps {
+        println!("== ci: {name}");
+        let stopwatch = Stopwatch::start();
+        let done = step();
+        if let Err(error) = &done {
+            println!("error: {name}: {error:#}");
+            failed.push(name);
+        }
+        let outcome = if done.is_ok() { "ok" } else { "FAILED" };
+        table += &format!("{:>6}  {name}: {outcome}\n", minutes(stopwatch.elapsed()));
+    }
+    println!("== ci: minutes\n{table}");
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn fmt() -> Result<()> {
+    execute(cargo().args(["fmt", "--all", "--check"]))
+}
+
+fn clippy() -> Result<()> {
+    let everything = [
+        "clippy",
+        "--quiet",
+        "--workspace",
+        "--all-targets",
+        "--all-features",
+    ];
+    execute(cargo().args(everything).args(["--", "-D", "warnings"]))
+}
+
+fn rustdoc() -> Result<()> {
+    let everything = [
+        "doc",
+        "--quiet",
+        "--workspace",
+        "--all-features",
+        "--no-deps",
+        "--document-private-items",
+    ];
+    execute(cargo().args(everything).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// The cargo that runs this program, in the root of the workspace.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(crate::root());
+    command
+}
+
+/// Runs a command to its end; its exit code decides.
+pub(crate) fn execute(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("{command:?}"))?;
+    if !status.success() {
+        bail!("{status}: {command:?}");
+    }
+    Ok(())
 }

@@ -8,6 +8,7 @@ mod ci;
 mod conformance;
 mod fuzz;
 mod readme;
+mod stopwatch;
 mod tidy;
 
 use std::path::{Path, PathBuf};

@@ -1,12 +1,96 @@
-//! `cargo xtask readme`: the README of each crate is the text of its crate documentation.
+//! `cargo xtask readme`: the README of each library is its crate documentation, so the two cannot drift apart.
 
-use anyhow::{Result, bail};
+use std::fs;
 
-/// Write each crate's README from its crate documentation
+use anyhow::{Context, Result, bail};
+
+const LIBRARIES: [&str; 5] = ["registry-core", "replication", "http-api", "grpc-api", "client"];
+
+/// Write each library's README from its crate documentation.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// Write nothing; fail if a README is not what would be written.
+    #[arg(long)]
+    pub(crate) check: bool,
+}
 
-/// Runs the task.
-pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
-    bail!("`cargo xtask readme` does not exist yet")
+/// Writes or checks the README files.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let mut stale = Vec::new();
+    for directory in LIBRARIES {
+        let directory_path = crate::root().join(directory);
+        let source = fs::read_to_string(directory_path.join("src/lib.rs")).context(directory)?;
+        let text = render(&format!("eureka-{directory}"), &source);
+        let path = directory_path.join("README.md");
+        if fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            continue;
+        }
+        if arguments.check {
+            stale.push(directory);
+        } else {
+            fs::write(&path, text)?;
+            println!("wrote {}", path.display());
+        }
+    }
+    if !stale.is_empty() {
+        bail!(
+            "not what src/lib.rs says: {}; run `cargo xtask readme`",
+            stale.join(", ")
+        );
+    }
+    Ok(())
+}
+
+/// The documentation of a crate as a page of its own.
+fn render(name: &str, source: &str) -> String {
+    let mut page = format!("# {name}\n\n");
+    let mut in_code = false;
+    let mut is_rust = false;
+    let lines = source.lines().map_while(|line| line.strip_prefix("//!"));
+    for line in lines.map(|line| line.strip_prefix(' ').unwrap_or(line)) {
+        if let Some(language) = line.strip_prefix("```") {
+            in_code = !in_code;
+            let attributes = ["", "no_run", "rust", "ignore", "compile_fail", "should_panic"];
+            is_rust = in_code && attributes.contains(&language);
+            page += if is_rust { "```rust" } else { line };
+        } else if is_rust && (line == "#" || line.starts_with("# ")) {
+            continue; // lines that rustdoc hides
+        } else if in_code {
+            page += line;
+        } else {
+            page += &unlink(line);
+        }
+        page.push('\n');
+    }
+    page
+}
+
+/// Links to items mean nothing outside rustdoc: only their code span stays.
+fn unlink(line: &str) -> String {
+    let mut text = String::new();
+    let mut rest = line;
+    while let Some(start) = rest.find("[`") {
+        let Some(length) = rest[start..].find("`]").map(|end| end + 2) else {
+            break;
+        };
+        let (link, after) = (&rest[start + 1..start + length - 1], &rest[start + length..]);
+        text += &rest[..start];
+        text += link;
+        let target = after.starts_with('(').then(|| after.find(')')).flatten();
+        rest = target.map_or(after, |end| &after[end + 1..]);
+    }
+    text + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::render;
+
+    #[test]
+    fn a_readme_is_the_crate_documentation_without_what_only_rustdoc_understands() {
+        let source = "//! A [`Lease`] of [`one`](crate::one).\n//!\n//! ```\n//! # hidden();\n//! shown();\n//! ```\n\
+            //! ```text\n//! # kept\n//! ```\n\nmod lease;\n//! not this\n";
+        let page = "# eureka-x\n\nA `Lease` of `one`.\n\n```rust\nshown();\n```\n```text\n# kept\n```\n";
+        assert_eq!(render("eureka-x", source), page);
+    }
 }
