@@ -5,9 +5,11 @@ extern crate alloc;
 
 mod config;
 mod event;
+mod hash;
 mod model;
 mod preservation;
 mod registry;
+mod rng;
 mod snapshot;
 mod time;
 #[cfg(feature = "wire")]

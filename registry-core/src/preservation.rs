@@ -1,10 +1,28 @@
 //! When nobody is evicted although leases ran out, and why.
+//!
+//! By default *leases on time* decide. A lease is expected while it is held, and after an eviction until the next update
+//! unless it is seen again; it is on time while it was heard of within two thirds of its duration. When fewer than the
+//! threshold's share of what is expected are on time, the network is the likelier culprit, and nobody is evicted. Java's
+//! heartbeat arithmetic is computed beside it, and decides under [`Measure::Heartbeats`].
+
+mod meter;
+#[cfg(test)]
+mod tests;
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::time::Duration;
 
-use crate::config::Measure;
+use crate::config::{Measure, PreservationConfig};
+use crate::hash::{Keyed, Map};
 use crate::model::InstanceKey;
+use crate::registry::Reason;
+use crate::time::{Mono, Now};
+
+use meter::Meter;
+
+/// At most this many evicted leases are remembered by name between two updates; of more, only the number is.
+const EVICTED_LIMIT: usize = 250_000;
 
 /// Why nobody is evicted, or why somebody may be.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,4 +77,306 @@ pub struct Share {
     pub expected: usize,
     /// Leases on time.
     pub on_time: usize,
+}
+
+/// How a lease counts. Kept in the lease and handed back at its next transition.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Standing {
+    /// Heard of within two thirds of its duration.
+    OnTime,
+    /// Not heard of in time. The number tells on which side of the last [`Preserver::accept`] that was.
+    Late(u32),
+    /// Held, but expected by nobody: a copy taken at start that was never confirmed.
+    WrittenOff,
+}
+
+/// A beginning or end of preservation.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Turn {
+    /// From now on nobody is evicted.
+    Began,
+    /// Leases that ran out may be evicted again.
+    Ended {
+        /// Every overdue lease gets one more duration first: its client may have had no way to reach us.
+        grace: bool,
+    },
+}
+
+/// Decides whether leases that ran out may be evicted. Every transition costs a look-up or two, however many leases
+/// there are.
+#[derive(Debug)]
+pub(crate) struct Preserver {
+    config: PreservationConfig,
+    meter: Meter,
+    total: Counts,
+    by_app: Map<Arc<str>, Counts>,
+    by_zone: Map<Arc<str>, Counts>,
+    /// Evicted since the last update and not seen again, with the zone they were in.
+    evicted: Map<InstanceKey, Arc<str>>,
+    /// Counts [`Preserver::accept`]: leases late before the last one are no longer expected.
+    generation: u32,
+    /// `None` until [`Preserver::opened`].
+    next_update: Option<Mono>,
+    preserving: bool,
+    accepted: bool,
+}
+
+/// Expected is the sum of the three.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Counts {
+    on_time: usize,
+    late: usize,
+    evicted: usize,
+}
+
+impl Preserver {
+    /// Nothing held, nothing expected (but by Java's arithmetic), not opened.
+    pub(crate) fn new(config: &PreservationConfig, keyed: Keyed) -> Self {
+        Self {
+            config: *config,
+            meter: Meter::new(config),
+            total: Counts::default(),
+            by_app: keyed.map(),
+            by_zone: keyed.map(),
+            evicted: keyed.map(),
+            generation: 0,
+            next_update: None,
+            preserving: false,
+            accepted: false,
+        }
+    }
+
+    /// Reads were opened after `synced` instances came from peers: minutes and updates are counted from here.
+    pub(crate) fn opened(&mut self, now: Now, synced: usize) {
+        self.meter.opened(now.mono, &self.config, synced);
+        self.next_update = Some(now.mono.after(self.config.update_interval));
+    }
+
+    /// A lease that was not held before, on time. `zone` is empty for none, here and below.
+    pub(crate) fn added(&mut self, app: &Arc<str>, zone: &str, key: &InstanceKey) -> Standing {
+        if let Some(zone) = self.evicted.remove(key) {
+            self.count(key.app(), &zone, |counts| counts.evicted -= 1);
+        }
+        self.meter.joined();
+        self.count(app, zone, |counts| counts.on_time += 1);
+        Standing::OnTime
+    }
+
+    /// A lease was cancelled: nobody expects it any more.
+    pub(crate) fn removed(&mut self, app: &Arc<str>, zone: &str, standing: Standing) {
+        self.meter.left();
+        self.uncount(app, zone, standing);
+    }
+
+    /// A lease was evicted: it stays expected until the next update or until it is added again.
+    pub(crate) fn evicted(&mut self, app: &Arc<str>, zone: &str, standing: Standing, key: &InstanceKey) {
+        self.meter.left();
+        if !self.uncount(app, zone, standing) {
+            return;
+        }
+        if self.evicted.len() < EVICTED_LIMIT {
+            self.count(app, zone, |counts| counts.evicted += 1);
+            self.evicted.insert(key.clone(), Arc::from(zone));
+        } else {
+            self.total.evicted += 1;
+        }
+    }
+
+    /// A held lease changed its zone.
+    pub(crate) fn moved(&mut self, app: &Arc<str>, from: &str, to: &str, standing: Standing) {
+        self.uncount(app, from, standing);
+        if let Some(field) = self.field(standing) {
+            self.count(app, to, |counts| *field(counts) += 1);
+        }
+    }
+
+    /// A lease that was on time was not heard of for two thirds of its duration.
+    pub(crate) fn late(&mut self, app: &Arc<str>, zone: &str) -> Standing {
+        self.count(app, zone, |counts| {
+            counts.on_time -= 1;
+            counts.late += 1;
+        });
+        Standing::Late(self.generation)
+    }
+
+    /// A lease that was late or written off was heard of.
+    pub(crate) fn on_time_again(&mut self, app: &Arc<str>, zone: &str, standing: Standing) -> Standing {
+        self.uncount(app, zone, standing);
+        self.count(app, zone, |counts| counts.on_time += 1);
+        Standing::OnTime
+    }
+
+    /// A copy taken at start that nobody confirmed within two durations is no longer expected. Do all of them in one
+    /// call of the machine, before asking [`turn`](Self::turn).
+    pub(crate) fn written_off(&mut self, app: &Arc<str>, zone: &str, standing: Standing) -> Standing {
+        self.uncount(app, zone, standing);
+        Standing::WrittenOff
+    }
+
+    /// A renewal that was not answered Missing, for Java's meter.
+    pub(crate) fn heartbeat(&mut self, now: Now) {
+        self.meter.heartbeat(now.mono);
+    }
+
+    /// An operator says that whoever is missing now is really gone: nobody missing is expected any more, and overdue
+    /// leases may be evicted (in each run at most the quota). Costs as much as there are applications and evicted leases.
+    pub(crate) fn accept(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        self.forget(|counts| {
+            counts.late = 0;
+            counts.evicted = 0;
+        });
+        self.accepted = true;
+    }
+
+    /// Nothing was heard or done for `pause`: what is due by the clock is due that much later.
+    pub(crate) fn paused(&mut self, pause: Duration) {
+        self.meter.paused(pause);
+        self.next_update = self.next_update.map(|due| due.after(pause));
+    }
+
+    /// Does what is due. `up` is how many instances are UP: what the client inside a Java server sees and counts.
+    pub(crate) fn handle_timeout(&mut self, now: Now, up: usize) {
+        self.meter.roll(now.mono);
+        if self.next_update.is_some_and(|due| due <= now.mono) {
+            self.next_update = Some(now.mono.after(self.config.update_interval));
+            self.meter.update(&self.config, up);
+            self.forget(|counts| counts.evicted = 0);
+        }
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) is due. Minutes matter only where heartbeats decide.
+    pub(crate) fn poll_timeout(&self) -> Option<(Mono, Reason)> {
+        let update = self.next_update.map(|due| (due, Reason::Preservation));
+        match self.config.measure {
+            Measure::LeasesOnTime => update,
+            Measure::Heartbeats => {
+                let minute = self.meter.window_end().map(|due| (due, Reason::Minute));
+                [update, minute].into_iter().flatten().min()
+            }
+        }
+    }
+
+    /// Whether preservation began or ended since the last call. To be asked after every change and every time-out.
+    pub(crate) fn turn(&mut self, now: Now) -> Option<Turn> {
+        let accepted = core::mem::take(&mut self.accepted);
+        let preserving = !self.evicts(now);
+        if preserving == core::mem::replace(&mut self.preserving, preserving) {
+            None
+        } else if preserving {
+            Some(Turn::Began)
+        } else {
+            let grace = !accepted && self.config.measure == Measure::LeasesOnTime;
+            Some(Turn::Ended { grace })
+        }
+    }
+
+    /// Whether leases that ran out may be evicted at `now`.
+    pub(crate) fn evicts(&self, now: Now) -> bool {
+        match self.config.measure {
+            Measure::Heartbeats => self.meter.figures(now.mono, &self.config).evicts,
+            Measure::LeasesOnTime => {
+                let missing = self.total.late + self.total.evicted;
+                !self.config.enabled
+                    || missing <= self.config.tolerated_losses
+                    || self.total.on_time as f64 >= self.config.threshold * self.total.expected() as f64
+            }
+        }
+    }
+
+    /// At most this many of `size` leases may go in one eviction run.
+    pub(crate) fn quota(&self, size: usize) -> usize {
+        size.saturating_sub((size as f64 * self.config.threshold) as usize)
+    }
+
+    /// All figures at `now`; the overdue leases are for the caller to fill in.
+    pub(crate) fn explain(&self, now: Now, size: usize) -> Preservation {
+        Preservation {
+            enabled: self.config.enabled,
+            active: !self.evicts(now),
+            measure: self.config.measure,
+            threshold: self.config.threshold,
+            expected: self.total.expected(),
+            on_time: self.total.on_time,
+            tolerated_losses: self.config.tolerated_losses,
+            heartbeats: self.meter.figures(now.mono, &self.config),
+            quota: self.quota(size),
+            applications: shares(&self.by_app),
+            zones: shares(&self.by_zone),
+            overdue: 0,
+            overdue_named: Vec::new(),
+        }
+    }
+
+    /// Takes a lease out of the counts; tells whether it was expected.
+    fn uncount(&mut self, app: &Arc<str>, zone: &str, standing: Standing) -> bool {
+        match self.field(standing) {
+            Some(field) => {
+                self.count(app, zone, |counts| *field(counts) -= 1);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Which count a lease of this standing is in.
+    fn field(&self, standing: Standing) -> Option<fn(&mut Counts) -> &mut usize> {
+        match standing {
+            Standing::OnTime => Some(|counts| &mut counts.on_time),
+            Standing::Late(generation) if generation == self.generation => Some(|counts| &mut counts.late),
+            Standing::Late(_) | Standing::WrittenOff => None,
+        }
+    }
+
+    /// Changes the counts in total, of the application and of the zone.
+    fn count(&mut self, app: &Arc<str>, zone: &str, change: impl Fn(&mut Counts)) {
+        change(&mut self.total);
+        change_in(&mut self.by_app, app, &change);
+        change_in(&mut self.by_zone, zone, &change);
+    }
+
+    /// Empties the set of evicted leases and changes every count.
+    fn forget(&mut self, change: impl Fn(&mut Counts)) {
+        self.evicted.clear();
+        change(&mut self.total);
+        for groups in [&mut self.by_app, &mut self.by_zone] {
+            groups.retain(|_, counts| {
+                change(counts);
+                *counts != Counts::default()
+            });
+        }
+    }
+}
+
+impl Counts {
+    const fn expected(self) -> usize {
+        self.on_time + self.late + self.evicted
+    }
+}
+
+/// Changes the counts of `name`, which come and go with its leases.
+fn change_in(groups: &mut Map<Arc<str>, Counts>, name: &str, change: impl Fn(&mut Counts)) {
+    if let Some(counts) = groups.get_mut(name) {
+        change(counts);
+        if *counts == Counts::default() {
+            groups.remove(name);
+        }
+    } else {
+        let mut counts = Counts::default();
+        change(&mut counts);
+        groups.insert(Arc::from(name), counts);
+    }
+}
+
+fn shares(groups: &Map<Arc<str>, Counts>) -> Vec<Share> {
+    let mut shares: Vec<_> = groups
+        .iter()
+        .map(|(name, counts)| Share {
+            name: Arc::clone(name),
+            expected: counts.expected(),
+            on_time: counts.on_time,
+        })
+        .collect();
+    shares.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    shares
 }

@@ -1,0 +1,71 @@
+//! Hash maps keyed with a secret: application and instance names are chosen by whoever registers, and must not be able
+//! to make every key collide.
+
+use core::fmt;
+use core::hash::BuildHasher;
+
+/// The SipHash of `core`. It is deprecated in favour of one that only `std` has; the algorithm is the same.
+#[allow(
+    deprecated,
+    reason = "core has no other keyed hasher, and std is not ours to use here"
+)]
+pub(crate) type Hasher = core::hash::SipHasher;
+
+/// A hash map with keys hashed under a secret.
+pub(crate) type Map<K, V> = hashbrown::HashMap<K, V, Keyed>;
+
+/// Builds hashers from the key of the registry. Iteration order follows from the key, so nothing visible may depend on it.
+#[derive(Clone, Copy)]
+pub(crate) struct Keyed {
+    key: [u64; 2],
+}
+
+impl Keyed {
+    /// Hashes under `key`, which is [`Config::seed`](crate::Config::seed).
+    pub(crate) const fn new(key: [u64; 2]) -> Self {
+        Self { key }
+    }
+
+    /// An empty map under this key.
+    pub(crate) const fn map<K, V>(self) -> Map<K, V> {
+        Map::with_hasher(self)
+    }
+}
+
+impl fmt::Debug for Keyed {
+    /// Does not show the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Keyed")
+    }
+}
+
+impl BuildHasher for Keyed {
+    type Hasher = Hasher;
+
+    #[allow(deprecated, reason = "see `Hasher`")]
+    fn build_hasher(&self) -> Hasher {
+        Hasher::new_with_keys(self.key[0], self.key[1])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Keyed;
+    use core::hash::{BuildHasher as _, Hasher as _};
+
+    #[test]
+    fn is_siphash_2_4_under_the_key() {
+        // The reference vector of the SipHash paper: key 00..0f, message 00..0e.
+        let keyed = Keyed::new([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908]);
+        let mut hasher = keyed.build_hasher();
+        hasher.write(&(0..15).collect::<alloc::vec::Vec<u8>>());
+        assert_eq!(hasher.finish(), 0xa129_ca61_49be_45e5);
+    }
+
+    #[test]
+    fn another_key_gives_another_hash() {
+        let of = |key| Keyed::new(key).hash_one("APP");
+        assert_eq!(of([1, 2]), of([1, 2]));
+        assert_ne!(of([1, 2]), of([2, 1]));
+    }
+}
