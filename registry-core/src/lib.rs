@@ -10,6 +10,8 @@ mod model;
 mod preservation;
 mod registry;
 mod rng;
+#[cfg(feature = "shared")]
+mod shared;
 mod snapshot;
 mod time;
 #[cfg(feature = "wire")]
@@ -25,5 +27,7 @@ pub use preservation::{Heartbeats, Preservation, Share};
 pub use registry::{
     Changed, Command, Origin, PeerId, Reason, Recent, Registered, Registry, Renewed, Reply, Stats,
 };
+#[cfg(feature = "shared")]
+pub use shared::{Clock, EventSink, RegistryHandle, Subscription};
 pub use snapshot::{Application, Hold, LeaseTimes, LeaseView, Page, Reads, Snapshot, reconcile_hash};
 pub use time::{Mono, Now, Wall};
