@@ -1,12 +1,185 @@
 //! `cargo xtask bench`: the speed figures of docs/benchmarks.md.
+//!
+//! The server and a bare hyper server that answers 200 (the limit: what the HTTP library alone costs) run side by side
+//! in one run on one machine, and take turns slice by slice, so that what else happens on the machine meets both.
+//! The load generator shares the cores with them. So the primary figure is the CPU time of the server's process per
+//! request, from `/proc`; requests per second are a lower bound.
 
-use anyhow::{Result, bail};
+mod core;
+mod limit;
+mod load;
+mod report;
+mod subject;
+mod workload;
 
-/// Measure the server beside a bare hyper server
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use self::load::Load;
+use self::report::{Report, Row};
+use self::subject::Subject;
+use self::workload::{Fleet, Operation};
+use crate::ci::{cargo, execute};
+
+const OPERATIONS: [Operation; 5] = [
+    Operation::FullGzip,
+    Operation::FullIdentity,
+    Operation::DeltaGzip,
+    Operation::Renew,
+    Operation::Register,
+];
+/// So many instances have changed lately when a delta is fetched.
+const CHANGED: usize = 100;
+
+/// Measure the server beside a bare hyper server, or the registry alone.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// The longest call of the registry with many leases, instead of the server.
+    #[arg(long)]
+    core: bool,
+    /// Leases held by the registry with `--core`.
+    #[arg(long, default_value_t = 1_000_000)]
+    leases: usize,
+    /// How often each operation is measured on each server.
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    /// Length of one measurement.
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
+    /// Connections, each with one request at a time.
+    #[arg(long, default_value_t = 16)]
+    connections: usize,
+    /// Instances registered.
+    #[arg(long, default_value_t = 10_000)]
+    instances: usize,
+    /// Applications they belong to.
+    #[arg(long, default_value_t = 100)]
+    applications: usize,
+    /// Put the figures into docs/benchmarks.md.
+    #[arg(long)]
+    write: bool,
+    /// Be the limit: serve the files on this address.
+    #[arg(long, hide = true, num_args = 2.., value_names = ["ADDRESS", "FILE"])]
+    limit: Vec<String>,
+}
 
-/// Runs the task.
-pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
-    bail!("`cargo xtask bench` does not exist yet")
+/// Runs the task; figures are of release builds only, so a debug build runs the release build of itself.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if cfg!(debug_assertions) {
+        let own = std::env::args_os().skip(1);
+        let build = ["run", "--quiet", "--release", "--package", "xtask", "--"];
+        return execute(cargo().args(build).args(own));
+    }
+    if let [address, files @ ..] = &*arguments.limit {
+        return limit::serve(address.parse()?, files);
+    }
+    let report = if arguments.core {
+        core::measure(arguments.leases)?
+    } else {
+        measure(arguments)?.to_string()
+    };
+    println!("{report}");
+    if arguments.write {
+        report::write(if arguments.core { "core" } else { "server" }, &report)?;
+    }
+    Ok(())
+}
+
+fn measure(arguments: &Arguments) -> Result<Report> {
+    execute(cargo().args(["build", "--quiet", "--release", "--package", "eureka-server"]))?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let fleet = Fleet {
+        instances: arguments.instances,
+        applications: arguments.applications,
+    };
+    let mut report = Report::new(&fleet, arguments.connections, arguments.seconds);
+
+    let program = subject::release_directory().join("eureka");
+    let retention = Duration::from_secs(arguments.seconds + 4);
+    for _ in 0..5 {
+        let (server, start) = Subject::server(&program, retention)?;
+        report.starts.push(start);
+        report.idle_bytes.push(server.resident_bytes()?);
+    }
+    let (server, _) = Subject::server(&program, retention)?;
+    println!("registering {} instances", fleet.instances);
+    runtime.block_on(load::register_all(server.address, &fleet))?;
+    let limit = Subject::limit(&record(&runtime, server.address, &fleet)?)?;
+    report.loaded_bytes = server.resident_bytes()?;
+
+    let subjects = [&server, &limit];
+    for round in 0..arguments.rounds {
+        for operation in OPERATIONS {
+            for turn in 0..subjects.len() {
+                let subject = subjects[(round + turn) % subjects.len()];
+                let row = runtime.block_on(slice(subject, operation, &fleet, arguments, round))?;
+                println!("{row}");
+                report.rows.push(row);
+            }
+        }
+    }
+    report.peak_bytes = server.resident_peak_bytes()?;
+    Ok(report)
+}
+
+/// The bodies that the limit serves are what the server itself answers.
+fn record(runtime: &tokio::runtime::Runtime, address: SocketAddr, fleet: &Fleet) -> Result<Vec<PathBuf>> {
+    let directory = crate::root().join("target/bench");
+    fs::create_dir_all(&directory)?;
+    let mut files = Vec::new();
+    for operation in limit::FILES {
+        if operation == Operation::DeltaGzip {
+            runtime.block_on(load::wait_for_empty_delta(address, fleet))?;
+            runtime.block_on(load::register_some(address, fleet, CHANGED, 1))?;
+        }
+        let body = runtime.block_on(load::fetch(address, operation, fleet))?;
+        ensure!(!body.is_empty(), "{operation:?}: an empty answer");
+        let file = directory.join(format!("{operation:?}"));
+        fs::write(&file, body).with_context(|| file.display().to_string())?;
+        files.push(file);
+    }
+    Ok(files)
+}
+
+async fn slice(
+    subject: &Subject,
+    operation: Operation,
+    fleet: &Fleet,
+    arguments: &Arguments,
+    round: usize,
+) -> Result<Row> {
+    if operation == Operation::DeltaGzip && !subject.is_limit() {
+        load::wait_for_empty_delta(subject.address, fleet).await?;
+        load::register_some(subject.address, fleet, CHANGED, 2 + round as u64).await?;
+    }
+    let load = Load {
+        address: subject.address,
+        operation,
+        fleet: fleet.clone(),
+        connections: arguments.connections,
+        generation: 10 + round as u64,
+    };
+    load.run(Duration::from_millis(500)).await?;
+    let before = subject::Usage::of(subject)?;
+    let answers = load.run(Duration::from_secs(arguments.seconds)).await?;
+    let usage = subject::Usage::of(subject)?.since(&before);
+    ensure!(
+        answers.refused == 0,
+        "{}: {} of {:?} refused",
+        subject.name,
+        answers.refused,
+        operation
+    );
+    Ok(Row {
+        server: subject.name,
+        operation,
+        answers,
+        usage,
+    })
 }
