@@ -1,3 +1,7 @@
 //! The binary `eureka`.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    eureka_server::cli::run(std::env::args_os())
+}

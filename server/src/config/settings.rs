@@ -1,0 +1,304 @@
+//! The configuration as the program uses it: typed, complete, one struct a section.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use eureka_registry_core::{LeaseExpiry, Measure};
+use tracing::Level;
+
+use super::{Mistake, Source};
+
+/// All sections. The default is blank: [`Config::load`](super::Config::load) fills it from the table of keys.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// `compat.*`
+    pub compat: Compat,
+    /// `server.*`
+    pub server: Server,
+    /// `registry.*`
+    pub registry: Registry,
+    /// `preservation.*`
+    pub preservation: Preservation,
+    /// `responses.*`
+    pub responses: Responses,
+    /// `bootstrap.*`
+    pub bootstrap: Bootstrap,
+    /// `overrides.*`
+    pub overrides: Overrides,
+    /// `limits.*`
+    pub limits: Limits,
+    /// `metrics.*`
+    pub metrics: Metrics,
+    /// `log.*`
+    pub log: Log,
+    /// `console.*`
+    pub console: Console,
+}
+
+/// How closely to follow Java.
+#[derive(Clone, Debug, Default)]
+pub struct Compat {
+    /// Whose defaults to take.
+    pub preset: Preset,
+    /// Answer bad input as Java does, with 500.
+    pub java_errors: bool,
+}
+
+/// A set of defaults.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Preset {
+    /// Ours.
+    #[default]
+    None,
+    /// Spring Cloud Netflix.
+    EurekaJava,
+    /// Netflix's own server.
+    EurekaNetflix,
+}
+
+impl Preset {
+    /// Their names, as `compat.preset` takes them.
+    pub const NAMES: [&str; 3] = ["none", "eureka-java", "eureka-netflix"];
+
+    /// The preset of this name.
+    pub fn parse(name: &str) -> Option<Self> {
+        match name {
+            "none" => Some(Self::None),
+            "eureka-java" => Some(Self::EurekaJava),
+            "eureka-netflix" => Some(Self::EurekaNetflix),
+            _ => None,
+        }
+    }
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}
+
+/// The node itself.
+#[derive(Clone, Debug)]
+pub struct Server {
+    /// Where the API, the page, the metrics and the health checks are served.
+    pub listen: SocketAddr,
+    /// The node's name as clients reach it.
+    pub hostname: String,
+    /// How long requests under way may take to end when the node is told to stop.
+    pub drain_timeout: Duration,
+    /// Id of the node's own instance.
+    pub instance_id: String,
+    /// Whether the node registers itself.
+    pub register: bool,
+    /// Application of the node's own instance.
+    pub app_name: String,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            hostname: String::new(),
+            drain_timeout: Duration::ZERO,
+            instance_id: String::new(),
+            register: false,
+            app_name: String::new(),
+        }
+    }
+}
+
+/// Leases and deltas.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    /// When a renewed lease expires.
+    pub lease_expiry: LeaseExpiry,
+    /// Time between two eviction runs.
+    pub eviction_interval: Duration,
+    /// How long a change stays in the delta.
+    pub delta_retention: Duration,
+    /// The interval at which clients are expected to renew.
+    pub renewal_interval: Duration,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Self {
+            lease_expiry: LeaseExpiry::Exact,
+            eviction_interval: Duration::ZERO,
+            delta_retention: Duration::ZERO,
+            renewal_interval: Duration::ZERO,
+        }
+    }
+}
+
+/// When nobody is evicted.
+#[derive(Clone, Debug)]
+pub struct Preservation {
+    /// Whether it is on.
+    pub enabled: bool,
+    /// How it is measured.
+    pub measure: Measure,
+    /// Share below which nobody is evicted.
+    pub threshold: f64,
+    /// Time between two updates of what is expected.
+    pub update_interval: Duration,
+    /// This many missing leases never start it.
+    pub tolerated_losses: usize,
+}
+
+impl Default for Preservation {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            measure: Measure::LeasesOnTime,
+            threshold: 0.0,
+            update_interval: Duration::ZERO,
+            tolerated_losses: 0,
+        }
+    }
+}
+
+/// Lists.
+#[derive(Clone, Debug, Default)]
+pub struct Responses {
+    /// How old a list may be; zero: always current.
+    pub update_interval: Duration,
+    /// Effort of compression.
+    pub gzip_level: u32,
+}
+
+/// What happens before lists are served.
+#[derive(Clone, Debug, Default)]
+pub struct Bootstrap {
+    /// Hold reads after an empty start also when no peers are configured.
+    pub hold_alone: bool,
+    /// How long reads are held after an empty start.
+    pub wait_when_empty: Duration,
+}
+
+/// Status overrides.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// How long the override of an evicted instance is kept.
+    pub retention: Duration,
+}
+
+/// What a client may cost.
+#[derive(Clone, Debug, Default)]
+pub struct Limits {
+    /// Bytes of a request body.
+    pub body: usize,
+    /// Bytes of a replication batch.
+    pub batch: usize,
+    /// Bytes of all request bodies being received.
+    pub bodies: usize,
+    /// Bytes of an instance's metadata.
+    pub metadata: usize,
+    /// Bytes of a URL.
+    pub url: usize,
+    /// Bytes of a request head.
+    pub headers: usize,
+    /// Time for a request head.
+    pub header_timeout: Duration,
+    /// Time for a request with a body.
+    pub body_timeout: Duration,
+    /// Time a connection may rest between requests.
+    pub idle_timeout: Duration,
+    /// Time a reader may leave an answer unread.
+    pub write_timeout: Duration,
+    /// Open connections.
+    pub connections: usize,
+    /// Requests at a time on one HTTP/2 connection.
+    pub streams: u32,
+    /// Requests under way at which shedding is complete.
+    pub requests: usize,
+    /// Scheduling delay at which shedding begins.
+    pub lag: Duration,
+    /// `limits.rate-limiter.*`
+    pub rate_limiter: RateLimiter,
+}
+
+/// Java's rate limiter for lists.
+#[derive(Clone, Debug, Default)]
+pub struct RateLimiter {
+    /// Whether requests over the rate are refused.
+    pub enabled: bool,
+    /// Requests at once.
+    pub burst: u64,
+    /// Lists a second.
+    pub fetch_rate: u64,
+    /// Full lists a second.
+    pub full_fetch_rate: u64,
+    /// Whether Eureka's standard clients are limited too.
+    pub throttle_standard_clients: bool,
+    /// Names of clients that are never limited.
+    pub privileged_clients: Vec<String>,
+}
+
+/// `/metrics`.
+#[derive(Clone, Debug, Default)]
+pub struct Metrics {
+    /// Whether it is served.
+    pub enabled: bool,
+}
+
+/// The log on standard error.
+#[derive(Clone, Debug)]
+pub struct Log {
+    /// The least important level shown.
+    pub level: Level,
+    /// How lines look.
+    pub format: LogFormat,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            level: Level::INFO,
+            format: LogFormat::Text,
+        }
+    }
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// The page at `/`.
+#[derive(Clone, Debug, Default)]
+pub struct Console {
+    /// Whether it is served.
+    pub enabled: bool,
+}
+
+impl Settings {
+    /// What no key alone can know to be wrong.
+    pub(super) fn contradictions(&self) -> Vec<Mistake> {
+        let mut mistakes = Vec::new();
+        if self.limits.bodies < self.limits.batch.max(self.limits.body) {
+            mistakes.push(Mistake {
+                source: Source::Derived,
+                message: "limits.bodies: must not be less than limits.body and limits.batch, or no such request would fit"
+                    .to_owned(),
+            });
+        }
+        mistakes
+    }
+
+    /// Fills in what was left blank, and reports it to `derived` by key.
+    pub(super) fn derive(&mut self, mut derived: impl FnMut(&'static str, &str)) {
+        let server = &mut self.server;
+        if server.hostname.is_empty() {
+            server.hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
+            derived("server.hostname", &server.hostname);
+        }
+        if server.instance_id.is_empty() {
+            server.instance_id = format!("{}:{}:{}", server.hostname, server.app_name, server.listen.port());
+            derived("server.instance-id", &server.instance_id);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Values as text, as all three sources give them, turned into types.
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use bytesize::ByteSize;
+
+/// `true` or `false`.
+pub(super) fn boolean(text: &str) -> Result<bool, String> {
+    text.parse().map_err(|_| expected(text, "either true or false"))
+}
+
+/// A duration that may be zero.
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|_| expected(text, "a duration such as \"90s\" or \"15m\""))
+}
+
+/// A duration above zero, and not longer than a year: beyond that somebody mistook the unit.
+pub(super) fn interval(text: &str) -> Result<Duration, String> {
+    let duration = duration(text)?;
+    if duration < Duration::from_millis(1) || duration > Duration::from_secs(366 * 24 * 3600) {
+        return Err(expected(text, "between \"1ms\" and a year"));
+    }
+    Ok(duration)
+}
+
+/// A number of bytes.
+pub(super) fn size(text: &str, least: u64) -> Result<usize, String> {
+    let size: ByteSize = text
+        .parse()
+        .map_err(|_| expected(text, "a size such as \"64KiB\" or \"10MiB\""))?;
+    if size.as_u64() < least {
+        return Err(expected(text, format_args!("at least {least} bytes")));
+    }
+    usize::try_from(size.as_u64()).map_err(|_| expected(text, "a size that fits this machine"))
+}
+
+/// A whole number in a range.
+pub(super) fn count<T: Copy + Display + FromStr + PartialOrd>(
+    text: &str,
+    least: T,
+    most: T,
+) -> Result<T, String> {
+    match text.parse::<T>() {
+        Ok(count) if count >= least && count <= most => Ok(count),
+        Ok(_) | Err(_) => Err(expected(
+            text,
+            format_args!("a whole number from {least} to {most}"),
+        )),
+    }
+}
+
+/// A share from 0 to 1.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        Ok(_) | Err(_) => Err(expected(text, "a number from 0 to 1")),
+    }
+}
+
+/// An IP address with a port.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| {
+        expected(
+            text,
+            "an address with a port, such as \"0.0.0.0:8761\" or \"[::]:8761\"",
+        )
+    })
+}
+
+/// Text without control characters; may be empty.
+pub(super) fn text(text: &str) -> Result<String, String> {
+    if text.chars().any(char::is_control) {
+        return Err(expected(text, "text without control characters"));
+    }
+    Ok(text.to_owned())
+}
+
+/// Texts separated by commas.
+pub(super) fn list(text: &str) -> Result<Vec<String>, String> {
+    Ok(text
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty())
+        .map(str::to_owned)
+        .collect())
+}
+
+/// One of a few words.
+pub(super) fn choice<T>(text: &str, names: &[&str], parsed: Option<T>) -> Result<T, String> {
+    parsed.ok_or_else(|| expected(text, format_args!("one of {}", names.join(", "))))
+}
+
+fn expected(text: &str, what: impl Display) -> String {
+    format!("{text:?} is not {what}")
+}
