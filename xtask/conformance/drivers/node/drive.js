@@ -11,7 +11,13 @@ const environment = process.env
 const server = new URL(environment.EUREKA_URL)
 const renewMilliseconds = environment.RENEW_SECS * 1000
 
+// Standard output belongs to the answers alone: whatever a library prints there goes to the log.
 const log = (...words) => console.error(...words)
+console.log = console.info = log
+// The runner may be gone before the client has left.
+process.stdout.on('error', () => {})
+const answer = (line) => process.stdout.write(line + '\n')
+
 const client = new Eureka({
   logger: { debug: () => {}, info: log, warn: log, error: log },
   shouldUseDelta: true,
@@ -52,7 +58,7 @@ const heartbeatOver = () => new Promise((resolve) => {
   client.once('heartbeat', () => { clearTimeout(timer); resolve() })
 })
 
-async function answer (line) {
+async function outcome (line) {
   const [command, argument] = line.trim().split(/\s+/)
   if (command === 'find') return `found ${client.getInstancesByAppId(argument).length}`
   if (command === 'status') return 'unsupported the client has no call for it'
@@ -66,19 +72,17 @@ const failure = (error) => {
 
 async function main () {
   await finished((callback) => client.start(callback))
-  console.log('registering ' + JSON.stringify({ id: client.instanceId }))
+  answer('registering ' + JSON.stringify({ id: client.instanceId }))
   for await (const line of readline.createInterface({ input: process.stdin })) {
     if (line.trim() === 'leave') break
-    console.log(await answer(line).catch(failure))
+    answer(await outcome(line).catch(failure))
   }
   await heartbeatOver()
   await finished((callback) => client.stop(callback))
-  console.log('left')
+  answer('left')
 }
 
-// The runner may be gone before the client has left.
-process.stdout.on('error', () => {})
 main().then(() => process.exit(0), (error) => {
-  console.log(failure(error))
+  answer(failure(error))
   process.exit(1)
 })

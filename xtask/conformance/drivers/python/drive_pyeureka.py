@@ -7,8 +7,7 @@ import line_protocol as protocol
 
 BASE = "/eureka"
 if not protocol.EUREKA_URL.endswith(BASE):
-    print("error pyeureka knows only servers whose API is under " + BASE, flush=True)
-    raise SystemExit(1)
+    protocol.give_up("pyeureka knows only servers whose API is under " + BASE)
 
 client = EurekaClient(
     protocol.EUREKA_URL[: -len(BASE)],

@@ -16,6 +16,9 @@ RENEW_SECS = int(os.environ["RENEW_SECS"])
 LEASE_SECS = int(os.environ["LEASE_SECS"])
 FETCH_SECS = int(os.environ["FETCH_SECS"])
 
+# Standard output belongs to the answers alone: whatever a client prints there goes to the log.
+_answers = os.fdopen(os.dup(1), "w")
+os.dup2(2, 1)
 logging.basicConfig(stream=sys.stderr, level=logging.INFO)
 
 
@@ -44,6 +47,12 @@ class Loop:
                 self._work()
             except Exception:
                 traceback.print_exc()
+
+
+def give_up(reason):
+    """For a client that cannot be started at all."""
+    _answer("error " + reason)
+    os._exit(1)
 
 
 def serve(start, find, status, leave):
@@ -88,6 +97,6 @@ def _fail(error):
 def _answer(line):
     # The runner may have gone away already; leaving is what matters then.
     try:
-        print(line, flush=True)
+        print(line, file=_answers, flush=True)
     except BrokenPipeError:
         pass
