@@ -51,6 +51,7 @@ impl BuildHasher for Keyed {
 #[cfg(test)]
 mod tests {
     use super::Keyed;
+    use alloc::vec::Vec;
     use core::hash::{BuildHasher as _, Hasher as _};
 
     #[test]
@@ -58,7 +59,7 @@ mod tests {
         // The reference vector of the SipHash paper: key 00..0f, message 00..0e.
         let keyed = Keyed::new([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908]);
         let mut hasher = keyed.build_hasher();
-        hasher.write(&(0..15).collect::<alloc::vec::Vec<u8>>());
+        hasher.write(&(0..15).collect::<Vec<u8>>());
         assert_eq!(hasher.finish(), 0xa129_ca61_49be_45e5);
     }
 

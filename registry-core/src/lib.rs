@@ -5,6 +5,7 @@ extern crate alloc;
 
 mod config;
 mod event;
+mod filter;
 mod hash;
 mod model;
 mod preservation;
@@ -19,6 +20,7 @@ pub mod wire;
 
 pub use config::{Compat, Config, LeaseExpiry, Measure, PreservationConfig};
 pub use event::{AppliedKind, Event};
+pub use filter::{Filter, FilterError};
 pub use model::{
     Action, DEFAULT_DURATION_SECS, DEFAULT_RENEWAL_INTERVAL_SECS, DataCenter, Instance, InstanceKey,
     LeaseTerms, Metadata, Port, Status,
