@@ -40,6 +40,8 @@ pub(super) fn measure(leases: usize) -> Result<String> {
 struct Bench {
     registry: Registry,
     millis: u64,
+    /// When `handle_timeout` was called last.
+    called: u64,
     applications: usize,
     keys: Vec<InstanceKey>,
     calls: BTreeMap<&'static str, Calls>,
@@ -66,6 +68,7 @@ impl Bench {
         let mut bench = Self {
             registry: Registry::new(now(0), config),
             millis: 0,
+            called: 0,
             applications,
             keys: Vec::new(),
             calls: BTreeMap::new(),
@@ -174,13 +177,19 @@ impl Bench {
         self.time("stats", |_, registry| registry.stats())
     }
 
-    /// Lets time pass and calls the registry whenever it asked for it.
+    /// Lets time pass and calls the registry whenever it asked for it, and every second: longer is a pause to it.
     fn advance_to(&mut self, end: u64) {
-        while let Some((due, _)) = self.registry.poll_timeout().filter(|(due, _)| due.0 <= end) {
-            self.millis = self.millis.max(due.0);
+        loop {
+            let second = self.called + 1_000;
+            let due = self.registry.poll_timeout().map_or(second, |(due, _)| due.0.min(second));
+            if due > end {
+                break;
+            }
+            self.millis = self.millis.max(due);
+            self.called = self.millis;
             self.time("handle_timeout", |now, registry| registry.handle_timeout(now));
         }
-        self.millis = end;
+        self.millis = self.millis.max(end);
     }
 
     /// Times one call, then drains what it caused, as the owner of a registry does.
