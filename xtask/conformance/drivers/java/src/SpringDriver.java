@@ -10,27 +10,35 @@ import org.springframework.cloud.netflix.eureka.serviceregistry.EurekaServiceReg
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Configuration;
 
-/** A Spring Boot application as a user has it, without a web server. The class path decides the client's transport. */
+/** A Spring Boot application as a user has it, without a web server, on the client's default transport. */
 public class SpringDriver implements LineProtocol.Client {
     private final String transport;
+    private final String backUp;
+    private final Class<?>[] moreSettings;
     private ConfigurableApplicationContext application;
 
     @Configuration(proxyBeanMethods = false)
     @EnableAutoConfiguration
     static class Settings {}
 
-    /** `transport` is the simple name of the transport factory that must be in use: Spring Cloud falls back in silence. */
-    SpringDriver(String transport) {
+    /**
+     * @param transport simple name of the transport factory that must be in use: Spring Cloud chooses in silence
+     * @param backUp what the service registry is told when the instance is to be UP again
+     */
+    SpringDriver(String transport, String backUp, Class<?>... moreSettings) {
         this.transport = transport;
+        this.backUp = backUp;
+        this.moreSettings = moreSettings;
     }
 
     public static void main(String[] arguments) throws Exception {
-        LineProtocol.serve(new SpringDriver(arguments[0]));
+        LineProtocol.serve(new SpringDriver("RestClientTransportClientFactories", "CANCEL_OVERRIDE"));
     }
 
     @Override
     public void start() {
         application = new SpringApplicationBuilder(Settings.class)
+                .sources(moreSettings)
                 .web(WebApplicationType.NONE)
                 // The driver says when to leave, in order; a signal may just end it.
                 .registerShutdownHook(false)
@@ -60,11 +68,11 @@ public class SpringDriver implements LineProtocol.Client {
         return found == null ? 0 : found.getInstancesAsIsFromEureka().size();
     }
 
-    /** As Spring's service-registry endpoint does it: an override, and for UP the end of the override. */
+    /** As Spring's service-registry endpoint does it. */
     @Override
     public void status(String word) {
         application.getBean(EurekaServiceRegistry.class).setStatus(
-                application.getBean(EurekaRegistration.class), word.equals("UP") ? "CANCEL_OVERRIDE" : word);
+                application.getBean(EurekaRegistration.class), word.equals("UP") ? backUp : word);
     }
 
     @Override
