@@ -25,8 +25,9 @@ use self::subject::Subject;
 use self::workload::{Fleet, Operation};
 use crate::ci::{cargo, execute};
 
-const OPERATIONS: [Operation; 5] = [
+const OPERATIONS: [Operation; 6] = [
     Operation::FullGzip,
+    Operation::FullGzipBusy,
     Operation::FullIdentity,
     Operation::DeltaGzip,
     Operation::Renew,
@@ -154,17 +155,27 @@ async fn slice(
     arguments: &Arguments,
     round: usize,
 ) -> Result<Row> {
+    // Whatever is registered in this slice is newer than anything registered before.
+    let generation = 10 + (round * OPERATIONS.len() + operation as usize) as u64;
     if operation == Operation::DeltaGzip && !subject.is_limit() {
         load::wait_for_empty_delta(subject.address, fleet).await?;
-        load::register_some(subject.address, fleet, CHANGED, 2 + round as u64).await?;
+        load::register_some(subject.address, fleet, CHANGED, generation).await?;
     }
     let load = Load {
         address: subject.address,
         operation,
         fleet: fleet.clone(),
         connections: arguments.connections,
-        generation: 10 + round as u64,
+        generation,
     };
+    let busy = operation == Operation::FullGzipBusy;
+    let writer = busy.then(|| {
+        tokio::spawn(load::keep_registering(
+            subject.address,
+            fleet.clone(),
+            load.generation,
+        ))
+    });
     load.run(Duration::from_millis(500)).await?;
     let before = subject::Usage::of(subject)?;
     let answers = load.run(Duration::from_secs(arguments.seconds)).await?;

@@ -181,7 +181,10 @@ impl Bench {
     fn advance_to(&mut self, end: u64) {
         loop {
             let second = self.called + 1_000;
-            let due = self.registry.poll_timeout().map_or(second, |(due, _)| due.0.min(second));
+            let due = self
+                .registry
+                .poll_timeout()
+                .map_or(second, |(due, _)| due.0.min(second));
             if due > end {
                 break;
             }

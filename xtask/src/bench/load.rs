@@ -14,6 +14,9 @@ use crate::stopwatch::Stopwatch;
 /// A delta without an instance is shorter, one with an instance longer.
 const EMPTY_DELTA_BYTES_MAX: usize = 300;
 
+/// A generation has room for so many registrations of one instance, each newer than the last.
+const PASSES: u64 = 1_000_000;
+
 /// One operation, asked over and over.
 #[derive(Clone)]
 pub(super) struct Load {
@@ -79,7 +82,7 @@ impl Load {
         while sent < duration {
             request.clear();
             // Every pass over the fleet is a generation of its own.
-            let generation = self.generation * 1_000_000 + (number / self.fleet.instances) as u64;
+            let generation = self.generation * PASSES + (number / self.fleet.instances) as u64;
             self.operation.write(
                 &self.fleet,
                 number % self.fleet.instances,
@@ -114,7 +117,32 @@ pub(super) async fn register_some(
     let mut request = Vec::new();
     for instance in 0..count {
         request.clear();
-        Operation::Register.write(fleet, instance, generation * 1_000, &mut request);
+        Operation::Register.write(fleet, instance, generation * PASSES, &mut request);
+        let answer = connection.exchange(&request, None).await?;
+        ensure!(
+            (200..300).contains(&answer.status),
+            "registration: {}",
+            answer.status
+        );
+    }
+    Ok(())
+}
+
+/// Registers a changed instance every 10 ms, until it is aborted.
+pub(super) async fn keep_registering(address: SocketAddr, fleet: Fleet, generation: u64) -> Result<()> {
+    let mut connection = Connection::open(address).await?;
+    let mut ticks = tokio::time::interval(Duration::from_millis(10));
+    let mut request = Vec::new();
+    for number in 0.. {
+        ticks.tick().await;
+        request.clear();
+        let instance = number * 7_919 % fleet.instances;
+        Operation::Register.write(
+            &fleet,
+            instance,
+            generation * PASSES + number as u64,
+            &mut request,
+        );
         let answer = connection.exchange(&request, None).await?;
         ensure!(
             (200..300).contains(&answer.status),

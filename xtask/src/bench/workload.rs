@@ -14,6 +14,8 @@ pub(super) enum Operation {
     Renew,
     Register,
     FullGzip,
+    /// The same while 100 registrations a second change the list.
+    FullGzipBusy,
     FullIdentity,
     DeltaGzip,
 }
@@ -24,6 +26,7 @@ impl Operation {
             Self::Renew => "renew",
             Self::Register => "register again, changed",
             Self::FullGzip => "full fetch, gzip",
+            Self::FullGzipBusy => "full fetch, gzip, 100 changes/s",
             Self::FullIdentity => "full fetch, identity",
             Self::DeltaGzip => "delta fetch of 100 changes, gzip",
         }
@@ -47,7 +50,9 @@ impl Operation {
                     body.len()
                 )
             }
-            Self::FullGzip => write!(request, "GET /eureka/apps {JSON}Accept-Encoding: gzip\r\n\r\n"),
+            Self::FullGzip | Self::FullGzipBusy => {
+                write!(request, "GET /eureka/apps {JSON}Accept-Encoding: gzip\r\n\r\n")
+            }
             Self::FullIdentity => write!(request, "GET /eureka/apps {JSON}\r\n"),
             Self::DeltaGzip => write!(
                 request,
