@@ -1,12 +1,185 @@
 //! `cargo xtask conformance`: real clients against any Eureka-compatible server.
 
-use anyhow::{Result, bail};
+mod clients;
+mod drivers;
+mod expectations;
+mod fields;
+mod http;
+mod normal;
+mod report;
+mod selftest;
+mod target;
+mod tee;
+mod wire;
 
-/// Run real Eureka clients against a server
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+
+use drivers::{Client, Workshop};
+use expectations::{Expectations, Suite};
+use report::Report;
+use target::{Flavour, Target};
+
+const EXPECTATIONS: &str = include_str!("../conformance/expectations.toml");
+
+/// Run real Eureka clients, and checks of our own, against a server
+///
+/// Any Eureka-compatible server will do, Java's included: start it, and name its API, for example
+/// `--target http://127.0.0.1:8761/eureka`. Prints a line for each client and step; the last line counts them. What the
+/// kit registers it takes away again. A server that keeps expired instances or caches answers (Java's defaults) makes the
+/// kit wait, not fail.
 #[derive(clap::Args, Debug)]
-pub(crate) struct Arguments {}
+pub(crate) struct Arguments {
+    /// The API of the server to test, such as http://127.0.0.1:8761/eureka
+    #[arg(long, value_name = "URL", required_unless_present = "list")]
+    target: Option<String>,
+    /// Run only this client; may be repeated (see --list)
+    #[arg(long, value_name = "NAME")]
+    client: Vec<String>,
+    /// How many clients run at a time
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    jobs: usize,
+    /// Run only these kinds of tests
+    #[arg(long, value_name = "SUITE", value_delimiter = ',')]
+    only: Vec<Part>,
+    /// Whose server it is, where it matters; found out if not given
+    #[arg(long, value_name = "WHOSE")]
+    flavour: Option<Flavour>,
+    /// How long a step may take
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    patience: u64,
+    /// Where to install the clients and write their logs
+    #[arg(long, value_name = "DIR", default_value = "target/conformance")]
+    work: PathBuf,
+    /// Plant faults between the kit and the server, and see whether the kit names each
+    #[arg(long)]
+    self_test: bool,
+    /// Name the clients and checks, and do nothing
+    #[arg(long)]
+    list: bool,
+}
+
+/// A kind of tests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// Real clients, each through the whole of its life
+    Clients,
+    /// Direct checks of what goes over the wire
+    Wire,
+}
 
 /// Runs the task.
-pub(crate) fn run(_arguments: &Arguments) -> Result<()> {
-    bail!("`cargo xtask conformance` does not exist yet")
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.list {
+        return list();
+    }
+    let Some(url) = &arguments.target else {
+        bail!("--target is missing")
+    };
+    let target = Target::parse(url)?;
+    let flavour = match arguments.flavour {
+        Some(flavour) => flavour,
+        None => target.flavour()?,
+    };
+    let kit = Kit {
+        expectations: Expectations::parse(EXPECTATIONS)?,
+        report: Report::default(),
+        run_name: format!("KIT{}", std::process::id()),
+        patience: Duration::from_secs(arguments.patience),
+        target,
+        flavour,
+    };
+    if arguments.self_test {
+        selftest::run(&kit.target, &kit.run_name, &kit.report);
+    } else {
+        kit.suites(arguments)?;
+    }
+    let counts = kit.report.counts();
+    kit.report.line(&counts.to_string());
+    if counts.failed > 0 {
+        bail!("{} of the checks failed", counts.failed);
+    }
+    Ok(())
+}
+
+impl Arguments {
+    /// Whether a kind of tests is wanted: what `--only` names, else the clients if some are named, else all.
+    fn runs(&self, part: Part) -> bool {
+        match (self.only.as_slice(), self.client.as_slice()) {
+            ([], []) => true,
+            ([], _) => part == Part::Clients,
+            (only, _) => only.contains(&part),
+        }
+    }
+
+    fn clients(&self) -> Result<Vec<Client>> {
+        let mut clients = drivers::manifest()?;
+        if let Some(unknown) = self
+            .client
+            .iter()
+            .find(|name| clients.iter().all(|client| client.name != **name))
+        {
+            bail!("there is no client {unknown}; --list names them");
+        }
+        clients.retain(|client| self.client.is_empty() || self.client.contains(&client.name));
+        Ok(clients)
+    }
+}
+
+/// One run against one server.
+struct Kit {
+    target: Target,
+    flavour: Flavour,
+    expectations: Expectations,
+    report: Report,
+    /// Starts the names of all applications of this run.
+    run_name: String,
+    patience: Duration,
+}
+
+impl Kit {
+    fn suites(&self, arguments: &Arguments) -> Result<()> {
+        if arguments.runs(Part::Wire) {
+            self.wire();
+        }
+        if arguments.runs(Part::Clients) {
+            let workshop = Workshop::open(&arguments.work)?;
+            let run = clients::Run {
+                target: &self.target,
+                flavour: self.flavour,
+                expectations: &self.expectations,
+                report: &self.report,
+                workshop: &workshop,
+                run_name: &self.run_name,
+                patience: self.patience,
+            };
+            run.all(&arguments.clients()?, arguments.jobs);
+        }
+        Ok(())
+    }
+
+    fn wire(&self) {
+        for (name, outcome) in wire::run(&self.target, &self.run_name, self.patience) {
+            let judged = self.expectations.judge(Suite::Wire, self.flavour, name, outcome);
+            self.report.step("wire", name, &judged);
+        }
+    }
+}
+
+fn list() -> Result<()> {
+    let report = Report::default();
+    for client in drivers::manifest()? {
+        let (name, language, what, reads) = (&client.name, &client.language, &client.what, &client.reads);
+        report.line(&format!(
+            "client {name}: {what} ({language}, reads {reads}). {}",
+            client.notes
+        ));
+    }
+    for check in wire::CHECKS {
+        report.line(&format!("wire {}: {}", check.name, check.what));
+    }
+    Ok(())
 }

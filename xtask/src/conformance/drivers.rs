@@ -1,0 +1,302 @@
+//! The drivers of real clients: what the manifest says about them, their installation, and the lines they speak.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use super::tee::Exchange;
+
+/// One entry of `drivers.json`; what the fields mean stands in the README beside it.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Client {
+    pub(crate) name: String,
+    pub(crate) what: String,
+    pub(crate) language: String,
+    toolchain: Vec<String>,
+    install: Vec<String>,
+    run: Vec<String>,
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    pub(crate) reads: String,
+    pub(crate) delta: bool,
+    pub(crate) status: bool,
+    #[serde(default = "yes")]
+    pub(crate) registers: bool,
+    #[serde(default = "yes")]
+    pub(crate) recovers: bool,
+    pub(crate) seconds: Option<u64>,
+    pub(crate) only_path: Option<String>,
+    #[serde(default)]
+    pub(crate) notes: String,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The clients that the manifest lists.
+pub(crate) fn manifest() -> Result<Vec<Client>> {
+    let path = sources().join("drivers.json");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    serde_json::from_str(&text).with_context(|| path.display().to_string())
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/drivers")
+}
+
+/// A copy of the drivers, where they are installed and run.
+pub(crate) struct Workshop {
+    root: PathBuf,
+    /// One installation each, shared by the clients that name the same command.
+    installed: Mutex<HashMap<Vec<String>, Arc<OnceLock<Result<(), String>>>>>,
+}
+
+impl Workshop {
+    /// Copies the drivers to `root`, leaving what was installed there before.
+    pub(crate) fn open(root: &Path) -> Result<Self> {
+        fs::create_dir_all(root.join("logs"))
+            .with_context(|| format!("cannot write to {}", root.display()))?;
+        let root = root.canonicalize()?;
+        copy_changed(&sources(), &root)?;
+        Ok(Self {
+            root,
+            installed: Mutex::default(),
+        })
+    }
+
+    /// Which command this client needs and this machine lacks.
+    pub(crate) fn missing(client: &Client) -> Option<&str> {
+        client
+            .toolchain
+            .iter()
+            .map(String::as_str)
+            .find(|command| !on_path(command))
+    }
+
+    /// Installs the client, once for all clients that share the command.
+    pub(crate) fn install(&self, client: &Client) -> Result<(), String> {
+        let command = self.filled(&client.install);
+        if command.is_empty() {
+            return Ok(());
+        }
+        let once = {
+            let mut installed = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(installed.entry(command.clone()).or_default())
+        };
+        let log = self.log(&format!("{}-install", client.name));
+        once.get_or_init(|| run_to_end(&command, &log)).clone()
+    }
+
+    /// Starts the client's driver.
+    pub(crate) fn start(&self, client: &Client, settings: &[(&str, String)]) -> Result<Driver> {
+        let argv = self.filled(&client.run);
+        let Some((program, arguments)) = argv.split_first() else {
+            bail!("{} names no command", client.name)
+        };
+        let log = self.log(&client.name);
+        let mut child = Command::new(program)
+            .args(arguments)
+            .current_dir(&self.root)
+            .envs(client.env.iter().map(|(name, value)| (name, self.fill(value))))
+            .envs(settings.iter().map(|(name, value)| (*name, value)))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(File::create(&log)?)
+            .process_group(0)
+            .spawn()
+            .with_context(|| format!("cannot start {program}"))?;
+        let (send, lines) = mpsc::channel();
+        let stdin = child.stdin.take();
+        if let Some(stdout) = child.stdout.take() {
+            thread::spawn(move || {
+                for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                    if send.send(line).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        Ok(Driver {
+            child,
+            stdin,
+            lines,
+            log,
+        })
+    }
+
+    /// Writes down what a client and the server said, for whoever looks into a failure.
+    pub(crate) fn write_wire(&self, client: &str, exchanges: &[Exchange]) {
+        let mut text = String::new();
+        for Exchange { request, response } in exchanges {
+            text += &format!("> {} {}\n", request.method, request.target);
+            if !request.body.is_empty() {
+                text += &format!("> {}\n", String::from_utf8_lossy(&request.body));
+            }
+            match response {
+                Some(response) => text += &format!("< {}\n< {}\n\n", response.status, response.text()),
+                None => text += "< no answer\n\n",
+            }
+        }
+        // A log that cannot be written must not spoil the run.
+        let _ = fs::write(self.log(&format!("{client}-wire")), text);
+    }
+
+    fn filled(&self, argv: &[String]) -> Vec<String> {
+        argv.iter().map(|argument| self.fill(argument)).collect()
+    }
+
+    fn fill(&self, text: &str) -> String {
+        text.replace("{work}", &self.root.to_string_lossy())
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.root.join("logs").join(format!("{name}.log"))
+    }
+}
+
+/// A running driver; ends with this value.
+pub(crate) struct Driver {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    log: PathBuf,
+}
+
+impl Driver {
+    /// The id under which the client registers, once it has been started.
+    pub(crate) fn registering(&self, patience: Duration) -> Result<String, String> {
+        let line = self.line(patience)?;
+        let rest = line
+            .strip_prefix("registering ")
+            .ok_or_else(|| format!("the driver said {line:?}"))?;
+        let settings: serde_json::Value =
+            serde_json::from_str(rest).map_err(|error| format!("the driver said {line:?}: {error}"))?;
+        let id = settings["id"].as_str().map(str::to_owned);
+        id.ok_or_else(|| format!("the driver named no id: {line:?}"))
+    }
+
+    /// Sends one line and waits for its answer.
+    pub(crate) fn ask(&mut self, line: &str, patience: Duration) -> Result<String, String> {
+        let stdin = self.stdin.as_mut().ok_or("the driver has no input")?;
+        let sent = writeln!(stdin, "{line}").and_then(|()| stdin.flush());
+        sent.map_err(|error| format!("the driver does not listen: {error}{}", self.seen_in_log()))?;
+        let answer = self.line(patience)?;
+        match answer.strip_prefix("error") {
+            Some(why) => Err(format!("{line}:{why}")),
+            None => Ok(answer),
+        }
+    }
+
+    fn line(&self, patience: Duration) -> Result<String, String> {
+        self.lines.recv_timeout(patience).map_err(|error| match error {
+            RecvTimeoutError::Timeout => format!("no word from the driver{}", self.seen_in_log()),
+            RecvTimeoutError::Disconnected => format!("the driver ended{}", self.seen_in_log()),
+        })
+    }
+
+    fn seen_in_log(&self) -> String {
+        format!(", see {}", self.log.display())
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // The end of its input asks the driver to leave.
+        self.stdin.take();
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(5) {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+        // It may have started others: the whole group goes.
+        let group = format!("-{}", self.child.id());
+        let _ = Command::new("kill")
+            .args(["-KILL", "--", &group])
+            .stderr(Stdio::null())
+            .status();
+        let _ = self.child.wait();
+    }
+}
+
+fn run_to_end(command: &[String], log: &Path) -> Result<(), String> {
+    let failed = |why: String| format!("its installation failed ({why}), see {}", log.display());
+    let Some((program, arguments)) = command.split_first() else {
+        return Ok(());
+    };
+    let out = File::create(log).map_err(|error| failed(error.to_string()))?;
+    let err = out.try_clone().map_err(|error| failed(error.to_string()))?;
+    let mut command = Command::new(program);
+    let status = command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(out)
+        .stderr(err)
+        .status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(failed(status.to_string())),
+        Err(error) => Err(failed(error.to_string())),
+    }
+}
+
+fn on_path(command: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(command).is_file())
+}
+
+/// Copies a folder; a file that is the same already keeps its time, so that builds beside it stay fresh.
+fn copy_changed(from: &Path, to: &Path) -> Result<()> {
+    const BUILT: [&str; 4] = ["node_modules", "target", "venv", "__pycache__"];
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let (path, name) = (entry.path(), entry.file_name());
+        if BUILT.iter().any(|built| name == OsStr::new(built)) {
+            continue;
+        }
+        let copy = to.join(&name);
+        if entry.file_type()?.is_dir() {
+            copy_changed(&path, &copy)?;
+        } else if fs::read(&copy).ok() != Some(fs::read(&path)?) {
+            fs::copy(&path, &copy)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manifest_can_be_read_and_its_names_are_unique() {
+        let clients = manifest().unwrap();
+        let mut names: Vec<_> = clients.iter().map(|client| client.name.clone()).collect();
+        names.dedup();
+        assert_eq!(names.len(), clients.len());
+        assert!(!names.is_empty());
+    }
+
+    #[test]
+    fn a_missing_command_is_named() {
+        assert!(on_path("sh"));
+        let mut client = manifest().unwrap().remove(0);
+        client.toolchain = vec!["sh".to_owned(), "no-such-command-anywhere".to_owned()];
+        assert_eq!(Workshop::missing(&client), Some("no-such-command-anywhere"));
+    }
+}
