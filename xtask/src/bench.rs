@@ -180,6 +180,14 @@ async fn slice(
     let before = subject::Usage::of(subject)?;
     let answers = load.run(Duration::from_secs(arguments.seconds)).await?;
     let usage = subject::Usage::of(subject)?.since(&before);
+    if let Some(writer) = writer {
+        ensure!(
+            !writer.is_finished(),
+            "{}: the registrations meanwhile ended",
+            subject.name
+        );
+        writer.abort();
+    }
     ensure!(
         answers.refused == 0,
         "{}: {} of {:?} refused",
