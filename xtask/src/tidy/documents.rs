@@ -1,4 +1,4 @@
-//! Rules about documents that speak of tests: every difference from Java has one, every transcript is run.
+//! Rules about documents: what they name exists, and what must be named is.
 
 use std::collections::BTreeSet;
 
@@ -8,11 +8,15 @@ use super::Violation;
 use super::tree::Tree;
 
 const COMPAT: &str = "docs/compat.md";
+const OPERATING: &str = "docs/operating.md";
+/// Starts the name of each metric of ours.
+const METRIC: &str = "eureka_";
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();
     compat_rows(tree, &mut violations);
     transcripts(tree, &mut violations);
+    metrics(tree, &mut violations);
     violations
 }
 
@@ -114,4 +118,41 @@ fn transcripts(tree: &Tree, violations: &mut Vec<Violation>) {
             ));
         }
     }
+}
+
+/// The metrics of the server's sources are those that docs/operating.md lists.
+fn metrics(tree: &Tree, violations: &mut Vec<Violation>) {
+    let Some(document) = tree.file(OPERATING) else {
+        return;
+    };
+    let listed = quoted(&document.text, '`');
+    let mut counted = BTreeSet::new();
+    for file in tree.files() {
+        if !file.path.starts_with("server/src/telemetry") {
+            continue;
+        }
+        for name in quoted(&file.text, '"') {
+            if !listed.contains(name) {
+                let message = format!("{OPERATING} does not list `{name}`");
+                violations.push(Violation::new(&file.path, 0, "metrics", message));
+            }
+            counted.insert(name);
+        }
+    }
+    for name in listed.difference(&counted) {
+        let message = format!("the server has no metric `{name}`");
+        violations.push(Violation::new(OPERATING, 0, "metrics", message));
+    }
+}
+
+/// Names of metrics between two such quotes.
+fn quoted(text: &str, quote: char) -> BTreeSet<&str> {
+    let is_name = |name: &&str| {
+        name.chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let parts = text
+        .split(quote)
+        .filter(|part| part.starts_with(METRIC) && part.len() > METRIC.len());
+    parts.filter(is_name).collect()
 }

@@ -276,3 +276,24 @@ fn every_transcript_is_run() {
     tree.add("registry-core/tests/it/interaction.rs", walks);
     assert_eq!(check(&tree), []);
 }
+
+#[test]
+fn metrics_and_their_documentation_are_the_same() {
+    let counted = "//! Meters.\nconst A: &str = \"eureka_a_total\";\n";
+    let with = |listed: &str| {
+        let mut tree = clean();
+        tree.add("server/src/lib.rs", "//! S.\nmod telemetry;\n");
+        tree.add("server/src/telemetry.rs", counted);
+        tree.add("docs/operating.md", format!("| {listed} |\n"));
+        check(&tree)
+            .into_iter()
+            .map(|violation| violation.message)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(with("`eureka_a_total`"), [""; 0]);
+    assert_eq!(with("none"), ["docs/operating.md does not list `eureka_a_total`"]);
+    assert_eq!(
+        with("`eureka_a_total`, `eureka_b`"),
+        ["the server has no metric `eureka_b`"]
+    );
+}
