@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    #[allow(clippy::disallowed_methods)] // see the module
     pub(crate) fn start() -> Self {
         Self(Instant::now())
     }
