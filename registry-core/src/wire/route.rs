@@ -56,6 +56,8 @@ pub enum Route {
     },
     /// `/api/v1/instances`
     Instances,
+    /// `/api/v1/lastn`
+    Lastn,
     /// `/api/v1/node`
     Node,
     /// `/api/v1/peers`

@@ -1,0 +1,100 @@
+//! What kind of work a request is: the server sheds by it when it has too much to do.
+
+use http::Method;
+
+/// Kinds of work, those that are refused first under overload first.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum Class {
+    /// The whole registry.
+    FullFetch,
+    /// A delta, an application, a virtual address, an instance, a page of the filtered list.
+    Read,
+    /// A registration.
+    Registration,
+    /// Whatever keeps the registry true and costs little: renewals, cancels, changes of status and metadata.
+    Renewal,
+    /// What servers send each other.
+    Peer,
+    /// Everything else.
+    Other,
+}
+
+impl Class {
+    /// The class of a request by its method and path; looks at no more than it must.
+    pub fn of(method: &Method, path: &str) -> Self {
+        let mut segments = path.split('/').filter(|segment| !segment.is_empty());
+        match segments.next() {
+            Some("eureka") => {}
+            Some("api") => return Self::of_ours(segments.nth(1)),
+            Some(_) | None => return Self::Other,
+        }
+        let mut first = segments.next();
+        if first == Some("v2") {
+            first = segments.next();
+        }
+        let reads = method == Method::GET || method == Method::HEAD;
+        match (first, segments.next(), segments.next()) {
+            (Some("apps"), None, _) if reads => Self::FullFetch,
+            (Some("apps" | "vips" | "svips" | "instances"), _, _) if reads => Self::Read,
+            (Some("apps"), Some(_), None) if method == Method::POST => Self::Registration,
+            (Some("apps"), Some(_), Some(_)) if method == Method::PUT || method == Method::DELETE => {
+                Self::Renewal
+            }
+            (Some("peerreplication"), _, _) => Self::Peer,
+            _ => Self::Other,
+        }
+    }
+
+    fn of_ours(resource: Option<&str>) -> Self {
+        match resource {
+            Some("instances" | "lastn") => Self::Read,
+            Some("repair") => Self::Peer,
+            Some(_) | None => Self::Other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_flavours_of_path_are_alike() {
+        let cases = [
+            ("GET", "apps", Class::FullFetch),
+            ("HEAD", "apps/", Class::FullFetch),
+            ("GET", "apps/delta", Class::Read),
+            ("GET", "apps/A", Class::Read),
+            ("GET", "apps/A/i", Class::Read),
+            ("GET", "vips/v", Class::Read),
+            ("POST", "apps/A", Class::Registration),
+            ("PUT", "apps/A/i", Class::Renewal),
+            ("DELETE", "apps/A/i", Class::Renewal),
+            ("PUT", "apps/A/i/status", Class::Renewal),
+            ("POST", "peerreplication/batch/", Class::Peer),
+            ("GET", "status", Class::Other),
+            ("OPTIONS", "apps", Class::Other),
+        ];
+        for (method, path, class) in cases {
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            for prefix in ["/eureka/", "/eureka/v2/", "//eureka//"] {
+                assert_eq!(
+                    Class::of(&method, &format!("{prefix}{path}")),
+                    class,
+                    "{prefix}{path}"
+                );
+            }
+        }
+        assert_eq!(Class::of(&Method::GET, "/apps"), Class::Other);
+        assert_eq!(Class::of(&Method::GET, "/api/v1/instances"), Class::Read);
+        assert_eq!(Class::of(&Method::POST, "/api/v1/repair/root"), Class::Peer);
+        assert_eq!(Class::of(&Method::GET, "/health/live"), Class::Other);
+    }
+
+    #[test]
+    fn full_fetches_go_first() {
+        assert!(Class::FullFetch < Class::Read);
+        assert!(Class::Read < Class::Registration);
+        assert!(Class::Registration < Class::Renewal);
+    }
+}

@@ -1,0 +1,159 @@
+//! What the API counts. The names are documented in docs/operating.md; a recorder must be installed before
+//! [`Api::new`](crate::Api::new), which takes the handles.
+
+use std::sync::OnceLock;
+
+use http::StatusCode;
+use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
+
+/// Requests answered, by `operation` and `status`.
+pub const REQUESTS: &str = "eureka_http_requests_total";
+/// Items of peers' batches, by `status` as answered.
+pub const BATCH_ITEMS: &str = "eureka_http_batch_items_total";
+/// Registrations in peers' batches that were answered 200, as Java does, but not taken because they were not valid.
+pub const BATCH_INVALID: &str = "eureka_http_batch_invalid_registrations_total";
+/// Items in a batch.
+pub const BATCH_SIZE: &str = "eureka_http_batch_size";
+/// Pages of lists encoded; readers that find a page encoded do not count.
+pub const PAGES_ENCODED: &str = "eureka_http_pages_encoded_total";
+/// Applications, virtual addresses and deltas encoded.
+pub const ANSWERS_ENCODED: &str = "eureka_http_answers_encoded_total";
+/// Answers that were encoded for one reader only because `limits.encoded` was reached.
+pub const ANSWERS_NOT_KEPT: &str = "eureka_http_answers_not_kept_total";
+/// Bytes of encoded answers that are kept.
+pub const ENCODED_BYTES: &str = "eureka_http_encoded_bytes";
+/// Reads over the limits of Java's rate limiter, by `verdict`: `candidate` (it is off) or `refused`.
+pub const RATE_LIMITED: &str = "eureka_http_rate_limited_total";
+
+/// Whatever a request can be, as a label.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Operation {
+    Accept,
+    Application,
+    Applications,
+    Asg,
+    Batch,
+    Cancel,
+    ClearStatus,
+    Delta,
+    Instance,
+    Lastn,
+    List,
+    Metadata,
+    Node,
+    Other,
+    Preservation,
+    Register,
+    Renew,
+    SetStatus,
+    Status,
+    Vip,
+}
+
+impl Operation {
+    const COUNT: usize = Self::Vip as usize + 1;
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accept => "accept",
+            Self::Application => "application",
+            Self::Applications => "applications",
+            Self::Asg => "asg",
+            Self::Batch => "batch",
+            Self::Cancel => "cancel",
+            Self::ClearStatus => "clear_status",
+            Self::Delta => "delta",
+            Self::Instance => "instance",
+            Self::Lastn => "lastn",
+            Self::List => "list",
+            Self::Metadata => "metadata",
+            Self::Node => "node",
+            Self::Other => "other",
+            Self::Preservation => "preservation",
+            Self::Register => "register",
+            Self::Renew => "renew",
+            Self::SetStatus => "set_status",
+            Self::Status => "status",
+            Self::Vip => "vip",
+        }
+    }
+}
+
+/// Every status the API answers; the last stands for any other.
+const STATUSES: [StatusCode; 14] = [
+    StatusCode::OK,
+    StatusCode::NO_CONTENT,
+    StatusCode::NOT_MODIFIED,
+    StatusCode::BAD_REQUEST,
+    StatusCode::FORBIDDEN,
+    StatusCode::NOT_FOUND,
+    StatusCode::METHOD_NOT_ALLOWED,
+    StatusCode::NOT_ACCEPTABLE,
+    StatusCode::CONFLICT,
+    StatusCode::PAYLOAD_TOO_LARGE,
+    StatusCode::URI_TOO_LONG,
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    StatusCode::SERVICE_UNAVAILABLE,
+    StatusCode::INTERNAL_SERVER_ERROR,
+];
+
+/// Handles of everything that is counted; those of requests are taken at the first of their kind.
+pub(crate) struct Figures {
+    requests: Box<[[OnceLock<Counter>; STATUSES.len()]; Operation::COUNT]>,
+    items: [OnceLock<Counter>; STATUSES.len()],
+    pub(crate) batch_invalid: Counter,
+    pub(crate) batch_size: Histogram,
+    pub(crate) pages_encoded: Counter,
+    pub(crate) answers_encoded: Counter,
+    pub(crate) answers_not_kept: Counter,
+    pub(crate) encoded_bytes: Gauge,
+    pub(crate) rate_candidates: Counter,
+    pub(crate) rate_refused: Counter,
+}
+
+impl Figures {
+    pub(crate) fn new() -> Self {
+        Self {
+            requests: Box::new(std::array::from_fn(|_| std::array::from_fn(|_| OnceLock::new()))),
+            items: std::array::from_fn(|_| OnceLock::new()),
+            batch_invalid: counter!(BATCH_INVALID),
+            batch_size: histogram!(BATCH_SIZE),
+            pages_encoded: counter!(PAGES_ENCODED),
+            answers_encoded: counter!(ANSWERS_ENCODED),
+            answers_not_kept: counter!(ANSWERS_NOT_KEPT),
+            encoded_bytes: gauge!(ENCODED_BYTES),
+            rate_candidates: counter!(RATE_LIMITED, "verdict" => "candidate"),
+            rate_refused: counter!(RATE_LIMITED, "verdict" => "refused"),
+        }
+    }
+
+    pub(crate) fn answered(&self, operation: Operation, status: StatusCode) {
+        let position = position(status);
+        self.requests[operation as usize][position]
+            .get_or_init(|| {
+                let status = STATUSES[position].as_str();
+                counter!(REQUESTS, "operation" => operation.as_str(), "status" => status)
+            })
+            .increment(1);
+    }
+
+    pub(crate) fn item(&self, status: StatusCode) {
+        let position = position(status);
+        self.items[position]
+            .get_or_init(|| counter!(BATCH_ITEMS, "status" => STATUSES[position].as_str()))
+            .increment(1);
+    }
+}
+
+impl std::fmt::Debug for Figures {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Figures").finish_non_exhaustive()
+    }
+}
+
+fn position(status: StatusCode) -> usize {
+    STATUSES
+        .iter()
+        .position(|known| *known == status)
+        .unwrap_or(STATUSES.len() - 1)
+}

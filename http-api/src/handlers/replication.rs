@@ -1,0 +1,94 @@
+//! Batches of peers: the same commands as single requests, item by item.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use eureka_registry_core::Origin;
+use eureka_registry_core::wire::{self, BatchItem, DecodeError, Format, ItemAnswer, Registration};
+use http::StatusCode;
+
+use crate::Answer;
+use crate::negotiate;
+use crate::outcome::{self, Refusal};
+use crate::respond::{Call, Part};
+
+/// POST `peerreplication/batch`. The sender is a peer, whatever its headers say, as in Java.
+pub(crate) fn batch(call: &Call<'_>, body: &Bytes) -> Result<Answer, Refusal> {
+    let expected = "Content-Type application/json";
+    let format = negotiate::body_format(&call.parts().headers).ok_or(Refusal::MediaType(expected))?;
+    call.accepted()?;
+    let config = call.config();
+    if format == Format::Xml {
+        let error = DecodeError::Unexpected("batches are JSON".into());
+        return Err(Refusal::Unreadable(format, error));
+    }
+    let body = call.unpacked(body, format, config.limits.batch)?;
+    let items =
+        wire::read_batch(&body, config.dialect).map_err(|error| Refusal::Unreadable(format, error))?;
+    call.api.figures().batch_size.record(items.len() as f64);
+    let origin = call.peer();
+    let mut answers = Vec::with_capacity(items.len());
+    for item in items {
+        let answer = match item {
+            Ok(item) => apply(call, &origin, item),
+            Err(error) => outcome::unreadable_item(&error, config.java_errors),
+        };
+        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
+        call.api.figures().item(status);
+        answers.push(answer);
+    }
+    call.short(
+        format.content_type(),
+        wire::write_batch_answer(&answers),
+        Part::Other,
+    )
+}
+
+fn apply(call: &Call<'_>, origin: &Origin, item: BatchItem) -> ItemAnswer {
+    let registry = call.registry();
+    let origin = origin.clone();
+    let mut newer = None;
+    let status = match item {
+        BatchItem::Heartbeat {
+            key,
+            last_dirty,
+            overridden,
+        } => {
+            let (status, copy) = outcome::renewed(registry.renew(origin, &key, last_dirty, overridden));
+            newer = copy;
+            status
+        }
+        BatchItem::Register { app, registration } => return register(call, origin, &app, *registration),
+        BatchItem::Cancel { key } => outcome::changed(registry.cancel(origin, &key)),
+        BatchItem::StatusUpdate {
+            key,
+            status,
+            last_dirty,
+        } => outcome::changed(registry.set_override(origin, &key, status, last_dirty)),
+        BatchItem::DeleteStatusOverride {
+            key,
+            status,
+            last_dirty,
+        } => outcome::changed(registry.clear_override(origin, &key, status, last_dirty)),
+    };
+    ItemAnswer {
+        status: status.as_u16(),
+        newer,
+    }
+}
+
+/// Always 200, as in Java: anything else would make the sender drop the whole batch, or send it again.
+fn register(call: &Call<'_>, origin: Origin, app: &Arc<str>, registration: Registration) -> ItemAnswer {
+    match registration.validate(app) {
+        Ok(instance) => {
+            call.registry()
+                .register(origin, Arc::new(instance), Duration::ZERO);
+        }
+        Err(_) => call.api.figures().batch_invalid.increment(1),
+    }
+    ItemAnswer {
+        status: StatusCode::OK.as_u16(),
+        newer: None,
+    }
+}
