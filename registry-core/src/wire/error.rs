@@ -6,6 +6,8 @@ use std::fmt;
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum DecodeError {
+    /// `null`, or nothing, where the named thing must stand. Java answers 500 to this, 400 to everything else.
+    Absent(&'static str),
     /// The bytes are not JSON or XML at all; the text says where.
     Malformed(String),
     /// Well-formed, but not what was expected; the text says what.
@@ -17,6 +19,7 @@ pub enum DecodeError {
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Absent(what) => write!(f, "missing {what}"),
             Self::Malformed(text) | Self::Unexpected(text) => f.write_str(text),
             Self::TooComplex => f.write_str("body too deeply nested or with too many elements"),
         }
@@ -46,6 +49,8 @@ pub enum Invalid {
     },
     /// No `dataCenterInfo`.
     DataCenter,
+    /// A `dataCenterInfo` without `name`.
+    DataCenterName,
 }
 
 impl fmt::Display for Invalid {
@@ -59,6 +64,7 @@ impl fmt::Display for Invalid {
                 write!(f, "Mismatched appName, expecting {path} but was {body}")
             }
             Self::DataCenter => f.write_str("Missing dataCenterInfo"),
+            Self::DataCenterName => f.write_str("Missing dataCenterInfo Name"),
         }
     }
 }
@@ -97,3 +103,9 @@ impl fmt::Display for ItemError {
 }
 
 impl std::error::Error for ItemError {}
+
+impl From<DecodeError> for ItemError {
+    fn from(error: DecodeError) -> Self {
+        Self::Unreadable(error)
+    }
+}

@@ -1,8 +1,13 @@
 //! The batches that servers send each other.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::{DecodeError, Dialect, ItemError, Registration};
+use super::json::{
+    Raw, elements, integer, is_null, members, read_instance, root, text, write_instance, write_integer,
+    write_member,
+};
+use super::{DecodeError, Dialect, Format, ItemError, Registration, xml};
 use crate::model::{InstanceKey, Status};
 use crate::snapshot::LeaseView;
 
@@ -111,22 +116,337 @@ pub struct ReceivedAnswer {
     pub newer: Option<Registration>,
 }
 
+/// At most this many items are taken; a batch of 64 MiB with more has empty ones.
+const ITEMS: usize = 250_000;
+
 /// Reads a batch item by item. Under [`Dialect::Java`] one item that cannot be read fails the whole batch.
-pub fn read_batch(_body: &[u8], _dialect: Dialect) -> Result<Vec<Result<BatchItem, ItemError>>, DecodeError> {
-    unimplemented!()
+pub fn read_batch(body: &[u8], dialect: Dialect) -> Result<Vec<Result<BatchItem, ItemError>>, DecodeError> {
+    let document = root(body)?;
+    if is_null(document) {
+        return Err(DecodeError::Absent("document"));
+    }
+    let mut list = None;
+    members(document, |name, value| {
+        match name {
+            "replicationList" => list = Some(value),
+            _ if dialect == Dialect::Java => return Err(unknown(name)),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let Some(list) = list.filter(|list| !is_null(list)) else {
+        return Err(DecodeError::Absent("replicationList"));
+    };
+    if dialect == Dialect::Java && !list.get().starts_with('[') {
+        return Err(DecodeError::Unexpected(
+            "`replicationList` must be an array".into(),
+        ));
+    }
+    let mut items = Vec::new();
+    elements(list, |value| {
+        if items.len() == ITEMS {
+            return Err(DecodeError::TooComplex);
+        }
+        match read_item(value, dialect) {
+            Err(ItemError::Unreadable(error)) if dialect == Dialect::Java => return Err(error),
+            item => items.push(item),
+        }
+        Ok(())
+    })?;
+    Ok(items)
+}
+
+/// The members of an item, as they came.
+#[derive(Default)]
+struct Fields<'a> {
+    app: Option<Cow<'a, str>>,
+    id: Option<Cow<'a, str>>,
+    last_dirty: Option<i64>,
+    overridden: Option<Cow<'a, str>>,
+    status: Option<Cow<'a, str>>,
+    instance: Option<Raw<'a>>,
+    action: Option<Cow<'a, str>>,
+}
+
+fn read_item(value: Raw<'_>, dialect: Dialect) -> Result<BatchItem, ItemError> {
+    if is_null(value) {
+        return Err(ItemError::Action);
+    }
+    let fields = read_fields(value, dialect)?;
+    // Java reads the instance of whatever item carries one, and fails the batch if it cannot.
+    let registration = match fields.instance {
+        Some(value) => Some(read_unwrapped(value, dialect)?),
+        None => None,
+    };
+    let action = fields.action.ok_or(ItemError::Action)?;
+    let (Some(app), Some(id)) = (fields.app, fields.id) else {
+        return Err(ItemError::Key);
+    };
+    let key = InstanceKey::new(&app, &id);
+    let last_dirty = fields.last_dirty;
+    match &*action {
+        "Cancel" => Ok(BatchItem::Cancel { key }),
+        "DeleteStatusOverride" => match (&fields.status, last_dirty) {
+            (_, None) if dialect == Dialect::Java => Err(ItemError::LastDirty),
+            (None, _) => Ok(BatchItem::DeleteStatusOverride {
+                key,
+                status: None,
+                last_dirty,
+            }),
+            (Some(status), _) => Ok(BatchItem::DeleteStatusOverride {
+                key,
+                status: Some(Status::parse(status).ok_or(ItemError::Status)?),
+                last_dirty,
+            }),
+        },
+        "Heartbeat" => Ok(BatchItem::Heartbeat {
+            key,
+            last_dirty,
+            overridden: fields.overridden.as_deref().and_then(Status::parse),
+        }),
+        "Register" => match registration {
+            Some(registration) => Ok(BatchItem::Register {
+                app: Arc::clone(key.app()),
+                registration: Box::new(registration),
+            }),
+            None => Err(ItemError::Instance),
+        },
+        "StatusUpdate" => {
+            let status = fields.status.as_deref().and_then(Status::parse);
+            Ok(BatchItem::StatusUpdate {
+                key,
+                status: status.ok_or(ItemError::Status)?,
+                last_dirty,
+            })
+        }
+        action if dialect == Dialect::Java => {
+            let text = format!("unknown action `{action}`");
+            Err(ItemError::Unreadable(DecodeError::Unexpected(text)))
+        }
+        _ => Err(ItemError::Action),
+    }
+}
+
+fn read_fields(value: Raw<'_>, dialect: Dialect) -> Result<Fields<'_>, DecodeError> {
+    let mut fields = Fields::default();
+    members(value, |name, value| {
+        match name {
+            "appName" => fields.app = text(name, value)?,
+            "id" => fields.id = text(name, value)?,
+            "lastDirtyTimestamp" => fields.last_dirty = read_last_dirty(value)?,
+            "overriddenStatus" => fields.overridden = text(name, value)?,
+            "status" => fields.status = text(name, value)?,
+            "instanceInfo" => fields.instance = Some(value).filter(|value| !is_null(value)),
+            "action" => fields.action = text(name, value)?,
+            _ if dialect == Dialect::Java => return Err(unknown(name)),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(fields)
+}
+
+/// Here, unlike in an instance, Java takes no text but a number's for a number.
+fn read_last_dirty(value: Raw<'_>) -> Result<Option<i64>, DecodeError> {
+    let Some(spelled) = text("lastDirtyTimestamp", value)? else {
+        return Ok(None);
+    };
+    let digits = spelled.trim();
+    if digits.is_empty() {
+        return Ok(None);
+    }
+    match digits.parse() {
+        Ok(number) => Ok(Some(number)),
+        Err(_) => Err(DecodeError::Unexpected(
+            "`lastDirtyTimestamp` must be a whole number".into(),
+        )),
+    }
+}
+
+/// In batches instances stand without their root; one with a root is taken too where Java's rules do not forbid it.
+fn read_unwrapped(value: Raw<'_>, dialect: Dialect) -> Result<Registration, DecodeError> {
+    let mut wrapped = None;
+    if dialect == Dialect::Lenient {
+        members(value, |name, value| {
+            if name == "instance" && value.get().starts_with('{') {
+                wrapped = Some(value);
+            }
+            Ok(())
+        })?;
+    }
+    Ok(read_instance(wrapped.unwrap_or(value), dialect)?.into_registration())
+}
+
+fn unknown(name: &str) -> DecodeError {
+    DecodeError::Unexpected(format!("unknown `{name}`"))
 }
 
 /// The body of a batch.
-pub fn write_batch(_items: &[OutgoingItem]) -> Vec<u8> {
-    unimplemented!()
+pub fn write_batch(items: &[OutgoingItem]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32 + 160 * items.len());
+    out.extend_from_slice(br#"{"replicationList":["#);
+    for (index, item) in items.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        write_item(item, &mut out);
+    }
+    out.extend_from_slice(b"]}");
+    out
 }
 
-/// The answer to a batch: as many answers as it had items, in their order.
-pub fn write_batch_answer(_answers: &[ItemAnswer]) -> Vec<u8> {
-    unimplemented!()
+fn write_item(item: &OutgoingItem, out: &mut Vec<u8>) {
+    let (app, id, last_dirty) = match item {
+        OutgoingItem::Cancel { key } => (key.app().as_ref(), key.id().as_ref(), None),
+        OutgoingItem::DeleteStatusOverride { key, last_dirty, .. } => {
+            (key.app().as_ref(), key.id().as_ref(), Some(*last_dirty))
+        }
+        OutgoingItem::Heartbeat { key, last_dirty, .. }
+        | OutgoingItem::StatusUpdate { key, last_dirty, .. } => {
+            (key.app().as_ref(), key.id().as_ref(), *last_dirty)
+        }
+        OutgoingItem::Register(view) => {
+            let instance = &*view.instance;
+            (&*instance.app, instance.id(), instance.last_dirty)
+        }
+    };
+    write_member(r#"{"appName":"#, app, out);
+    write_member(r#","id":"#, id, out);
+    if let Some(last_dirty) = last_dirty {
+        out.extend_from_slice(br#","lastDirtyTimestamp":"#);
+        write_integer(last_dirty, out);
+    }
+    let status = |status: Status, out: &mut Vec<u8>| {
+        write_member(r#","status":"#, status.as_str(), out);
+    };
+    let action = match item {
+        OutgoingItem::Cancel { .. } => "Cancel",
+        OutgoingItem::DeleteStatusOverride { status: fallback, .. } => {
+            status(fallback.unwrap_or(Status::Unknown), out);
+            "DeleteStatusOverride"
+        }
+        OutgoingItem::Heartbeat {
+            status: shown,
+            overridden,
+            ..
+        } => {
+            if let Some(overridden) = overridden {
+                write_member(r#","overriddenStatus":"#, overridden.as_str(), out);
+            }
+            status(*shown, out);
+            "Heartbeat"
+        }
+        OutgoingItem::Register(view) => {
+            status(view.instance.status, out);
+            out.extend_from_slice(br#","instanceInfo":"#);
+            write_instance(view, out);
+            "Register"
+        }
+        OutgoingItem::StatusUpdate { status: shown, .. } => {
+            status(*shown, out);
+            "StatusUpdate"
+        }
+    };
+    write_member(r#","action":"#, action, out);
+    out.push(b'}');
 }
 
-/// Reads the answer to a batch.
-pub fn read_batch_answer(_body: &[u8]) -> Result<Vec<ReceivedAnswer>, DecodeError> {
-    unimplemented!()
+/// The answer to a batch: as many answers as it had items, in their order. Peers ask for JSON.
+pub fn write_batch_answer(format: Format, answers: &[ItemAnswer]) -> Vec<u8> {
+    match format {
+        Format::Json => write_json_answer(answers),
+        Format::Xml => write_xml_answer(answers),
+    }
+}
+
+fn write_json_answer(answers: &[ItemAnswer]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(32 + 24 * answers.len());
+    out.extend_from_slice(br#"{"responseList":["#);
+    for (index, answer) in answers.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(br#"{"statusCode":"#);
+        write_integer(answer.status, &mut out);
+        if let Some(view) = &answer.newer {
+            out.extend_from_slice(br#","responseEntity":"#);
+            write_instance(view, &mut out);
+        }
+        out.push(b'}');
+    }
+    out.extend_from_slice(b"]}");
+    out
+}
+
+fn write_xml_answer(answers: &[ItemAnswer]) -> Vec<u8> {
+    const ROOT: &str = "com.netflix.eureka.cluster.protocol.ReplicationListResponse";
+    const ANSWER: &str = "com.netflix.eureka.cluster.protocol.ReplicationInstanceResponse";
+    let mut out = Vec::with_capacity(256 + 256 * answers.len());
+    xml::write_tag(b"<", ROOT, &mut out);
+    xml::end_line(1, &mut out);
+    if answers.is_empty() {
+        out.extend_from_slice(b"<responseList/>");
+    } else {
+        out.extend_from_slice(b"<responseList>");
+        for answer in answers {
+            xml::end_line(2, &mut out);
+            xml::write_tag(b"<", ANSWER, &mut out);
+            xml::write_element(3, "statusCode", &answer.status.to_string(), &mut out);
+            if let Some(view) = &answer.newer {
+                xml::end_line(3, &mut out);
+                out.extend_from_slice(b"<responseEntity>");
+                xml::write_instance_content(view, 4, true, &mut out);
+                xml::end_line(3, &mut out);
+                out.extend_from_slice(b"</responseEntity>");
+            }
+            xml::end_line(2, &mut out);
+            xml::write_tag(b"</", ANSWER, &mut out);
+        }
+        xml::end_line(1, &mut out);
+        out.extend_from_slice(b"</responseList>");
+    }
+    xml::end_line(0, &mut out);
+    xml::write_tag(b"</", ROOT, &mut out);
+    out
+}
+
+/// Reads the JSON answer to a batch.
+pub fn read_batch_answer(body: &[u8]) -> Result<Vec<ReceivedAnswer>, DecodeError> {
+    let mut list = None;
+    members(root(body)?, |name, value| {
+        if name == "responseList" {
+            list = Some(value);
+        }
+        Ok(())
+    })?;
+    let list = list.ok_or(DecodeError::Absent("responseList"))?;
+    let mut answers = Vec::new();
+    elements(list, |value| {
+        if answers.len() == ITEMS {
+            return Err(DecodeError::TooComplex);
+        }
+        answers.push(read_answer(value)?);
+        Ok(())
+    })?;
+    Ok(answers)
+}
+
+/// An entity that cannot be read is none: the status alone still says what became of the item.
+fn read_answer(value: Raw<'_>) -> Result<ReceivedAnswer, DecodeError> {
+    let mut status = None;
+    let mut newer = None;
+    members(value, |name, value| {
+        match name {
+            "statusCode" => status = integer(name, value)?,
+            "responseEntity" if !is_null(value) => {
+                newer = read_unwrapped(value, Dialect::Lenient).ok();
+            }
+            _ => {}
+        }
+        Ok(())
+    })?;
+    match status.and_then(|status| u16::try_from(status).ok()) {
+        Some(status) => Ok(ReceivedAnswer { status, newer }),
+        None => Err(DecodeError::Unexpected("missing `statusCode`".into())),
+    }
 }

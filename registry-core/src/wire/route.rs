@@ -1,5 +1,6 @@
 //! The paths of the REST API, Eureka's and ours.
 
+use std::borrow::Cow;
 use std::fmt;
 
 /// A path of the API, its names decoded. [`Display`](fmt::Display) gives the path back, percent-encoded.
@@ -84,18 +85,183 @@ pub enum Route {
 
 impl Route {
     /// The route of a path (without the query), `None` if there is none.
-    pub fn parse(_path: &str) -> Option<Self> {
-        unimplemented!()
+    ///
+    /// A trailing slash and doubled ones do not matter, nor do matrix parameters. Names are percent-decoded one by one,
+    /// so that `%2F` stays inside its name, `+` stands for itself and dots mean nothing; a name that is not UTF-8 or
+    /// badly encoded is none.
+    pub fn parse(path: &str) -> Option<Self> {
+        let mut segments = Vec::with_capacity(8);
+        for segment in path.strip_prefix('/')?.split('/') {
+            let plain = segment.split(';').next().unwrap_or_default();
+            if plain.is_empty() {
+                continue;
+            }
+            if segments.len() == LONGEST {
+                return None;
+            }
+            segments.push(decode(plain)?);
+        }
+        let segments: Vec<&str> = segments.iter().map(|segment| &**segment).collect();
+        match *segments {
+            ["eureka", "v2", ref rest @ ..] | ["eureka", ref rest @ ..] => Self::parse_eureka(rest),
+            ["api", "v1", ref rest @ ..] => Self::parse_ours(rest),
+            _ => None,
+        }
+    }
+
+    fn parse_eureka(segments: &[&str]) -> Option<Self> {
+        let route = match *segments {
+            ["apps"] => Self::Apps,
+            ["apps", "delta"] => Self::Delta,
+            ["apps", app] => Self::App { app: app.into() },
+            ["apps", app, id] => Self::Instance {
+                app: app.into(),
+                id: id.into(),
+            },
+            ["apps", app, id, "status"] => Self::InstanceStatus {
+                app: app.into(),
+                id: id.into(),
+            },
+            ["apps", app, id, "metadata"] => Self::InstanceMetadata {
+                app: app.into(),
+                id: id.into(),
+            },
+            ["instances", id] => Self::InstanceById { id: id.into() },
+            ["vips", address] => Self::Vip {
+                address: address.into(),
+            },
+            ["svips", address] => Self::SecureVip {
+                address: address.into(),
+            },
+            ["peerreplication", "batch"] => Self::Batch,
+            ["asg", name, "status"] => Self::AsgStatus { name: name.into() },
+            ["status"] => Self::Status,
+            ["serverinfo", "statusoverrides"] => Self::StatusOverrides,
+            ["healthcheck"] => Self::Healthcheck,
+            _ => return None,
+        };
+        Some(route)
+    }
+
+    fn parse_ours(segments: &[&str]) -> Option<Self> {
+        match *segments {
+            ["changes"] => Some(Self::Changes),
+            ["instances"] => Some(Self::Instances),
+            ["node"] => Some(Self::Node),
+            ["peers"] => Some(Self::Peers),
+            ["preservation"] => Some(Self::Preservation),
+            ["preservation", "accept"] => Some(Self::PreservationAccept),
+            _ => None,
+        }
     }
 
     /// The methods it has, in the order of Java's `Allow`: `["GET", "OPTIONS"]`. HEAD goes wherever GET does.
     pub fn methods(&self) -> &'static [&'static str] {
-        unimplemented!()
+        match self {
+            Self::App { .. } => &["POST", "GET", "OPTIONS"],
+            Self::Batch => &["POST", "OPTIONS"],
+            Self::Instance { .. } => &["DELETE", "GET", "OPTIONS", "PUT"],
+            Self::AsgStatus { .. } | Self::InstanceMetadata { .. } => &["OPTIONS", "PUT"],
+            Self::InstanceStatus { .. } => &["DELETE", "OPTIONS", "PUT"],
+            Self::PreservationAccept => &["POST", "OPTIONS"],
+            Self::Apps
+            | Self::Changes
+            | Self::Delta
+            | Self::Healthcheck
+            | Self::InstanceById { .. }
+            | Self::Instances
+            | Self::Node
+            | Self::Peers
+            | Self::Preservation
+            | Self::SecureVip { .. }
+            | Self::Status
+            | Self::StatusOverrides
+            | Self::Vip { .. } => &["GET", "OPTIONS"],
+        }
     }
 }
 
 impl fmt::Display for Route {
-    fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        unimplemented!()
+    /// Eureka's routes in the form without `v2`, which every flavour of Spring and we serve.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // In lower case that is the path of the delta; the case of an application does not matter.
+            Self::App { app } if app == "delta" => f.write_str("/eureka/apps/DELTA"),
+            Self::App { app } => write!(f, "/eureka/apps/{}", Encoded(app)),
+            Self::Apps => f.write_str("/eureka/apps"),
+            Self::AsgStatus { name } => write!(f, "/eureka/asg/{}/status", Encoded(name)),
+            Self::Batch => f.write_str("/eureka/peerreplication/batch"),
+            Self::Changes => f.write_str("/api/v1/changes"),
+            Self::Delta => f.write_str("/eureka/apps/delta"),
+            Self::Healthcheck => f.write_str("/eureka/healthcheck"),
+            Self::Instance { app, id } => {
+                write!(f, "/eureka/apps/{}/{}", Encoded(app), Encoded(id))
+            }
+            Self::InstanceById { id } => write!(f, "/eureka/instances/{}", Encoded(id)),
+            Self::InstanceMetadata { app, id } => {
+                write!(f, "/eureka/apps/{}/{}/metadata", Encoded(app), Encoded(id))
+            }
+            Self::InstanceStatus { app, id } => {
+                write!(f, "/eureka/apps/{}/{}/status", Encoded(app), Encoded(id))
+            }
+            Self::Instances => f.write_str("/api/v1/instances"),
+            Self::Node => f.write_str("/api/v1/node"),
+            Self::Peers => f.write_str("/api/v1/peers"),
+            Self::Preservation => f.write_str("/api/v1/preservation"),
+            Self::PreservationAccept => f.write_str("/api/v1/preservation/accept"),
+            Self::SecureVip { address } => write!(f, "/eureka/svips/{}", Encoded(address)),
+            Self::Status => f.write_str("/eureka/status"),
+            Self::StatusOverrides => f.write_str("/eureka/serverinfo/statusoverrides"),
+            Self::Vip { address } => write!(f, "/eureka/vips/{}", Encoded(address)),
+        }
+    }
+}
+
+/// The longest route is `/eureka/v2/apps/{app}/{id}/metadata`.
+const LONGEST: usize = 6;
+
+/// Decodes `%41`; `None` for bad escapes and for what is not UTF-8 then.
+fn decode(segment: &str) -> Option<Cow<'_, str>> {
+    if !segment.contains('%') {
+        return Some(Cow::Borrowed(segment));
+    }
+    let mut decoded = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    loop {
+        match *rest {
+            [] => break,
+            [b'%', high, low, ref after @ ..] => {
+                let digits = [high, low].map(|digit| char::from(digit).to_digit(16));
+                let [Some(high), Some(low)] = digits else {
+                    return None;
+                };
+                decoded.push(u8::try_from(high * 16 + low).ok()?);
+                rest = after;
+            }
+            [b'%', ..] => return None,
+            [byte, ref after @ ..] => {
+                decoded.push(byte);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(decoded).ok().map(Cow::Owned)
+}
+
+/// A name with everything encoded but what any server takes in a path.
+struct Encoded<'a>(&'a str);
+
+impl fmt::Display for Encoded<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for &byte in self.0.as_bytes() {
+            match byte {
+                b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'~' | b':' => {
+                    write!(f, "{}", char::from(byte))?;
+                }
+                b'.' if !matches!(self.0, "." | "..") => f.write_str(".")?,
+                _ => write!(f, "%{byte:02X}")?,
+            }
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,298 @@
+//! Instances from JSON, in every shape that a client is known to send.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::raw::{Raw, elements, integer, is_array, is_null, is_object, members, root, text};
+use crate::model::{DataCenter, Metadata, Port};
+use crate::wire::draft::{self, Draft, METADATA_PAIRS};
+use crate::wire::{DecodeError, Dialect, GivenDataCenter};
+
+/// Java reads an object it does not know as more fields of the instance; this many inside each other are enough.
+const FLATTENED_OBJECTS: u32 = 16;
+
+/// Reads `{"instance":{..}}`.
+pub(in crate::wire) fn read_wrapped_instance(body: &[u8], dialect: Dialect) -> Result<Draft, DecodeError> {
+    let document = root(body)?;
+    if is_null(document) {
+        return Err(DecodeError::Absent("document"));
+    }
+    let mut found = None;
+    let mut first = true;
+    members(document, |name, value| {
+        // Java looks at the first member only.
+        if name == "instance" && (first || dialect == Dialect::Lenient) {
+            found = Some(value);
+        }
+        first = false;
+        Ok(())
+    })?;
+    match found {
+        Some(value) => read_instance(value, dialect),
+        None => Err(DecodeError::Unexpected("missing `instance`".into())),
+    }
+}
+
+/// Reads an instance without its root.
+pub(in crate::wire) fn read_instance(value: Raw<'_>, dialect: Dialect) -> Result<Draft, DecodeError> {
+    let mut reader = Reader {
+        draft: Draft::new(),
+        dialect,
+        ended: false,
+    };
+    reader.read_fields(value, 0)?;
+    let mut draft = reader.draft;
+    if dialect == Dialect::Java && draft.registration.app.is_none() {
+        return Err(DecodeError::Unexpected("missing `app`".into()));
+    }
+    derive_id(&mut draft);
+    Ok(draft)
+}
+
+/// Spring's server finds the id of its oldest clients in their metadata.
+fn derive_id(draft: &mut Draft) {
+    let registration = &mut draft.registration;
+    if registration.instance_id.is_some() {
+        return;
+    }
+    let Some(id) = registration.metadata.get("instanceId") else {
+        return;
+    };
+    if id.trim().is_empty() {
+        return;
+    }
+    registration.instance_id = Some(match &registration.host_name {
+        Some(host) if !host.trim().is_empty() && !id.starts_with(&**host) => {
+            Arc::from(format!("{host}:{id}"))
+        }
+        Some(_) | None => Arc::from(id),
+    });
+}
+
+struct Reader {
+    draft: Draft,
+    dialect: Dialect,
+    /// Under Java's rules: an unknown object has ended the instance.
+    ended: bool,
+}
+
+impl Reader {
+    fn read_fields(&mut self, value: Raw<'_>, depth: u32) -> Result<(), DecodeError> {
+        members(value, |name, value| {
+            if self.ended {
+                return Ok(());
+            }
+            self.read_field(name, value, depth)
+        })
+    }
+
+    fn read_field(&mut self, name: &str, value: Raw<'_>, depth: u32) -> Result<(), DecodeError> {
+        if is_null(value) {
+            return Ok(());
+        }
+        let draft = &mut self.draft;
+        match name {
+            "instanceId"
+            | "hostName"
+            | "ipAddr"
+            | "homePageUrl"
+            | "statusPageUrl"
+            | "healthCheckUrl"
+            | "secureHealthCheckUrl"
+            | "vipAddress"
+            | "secureVipAddress"
+            | "asgName" => {
+                draft.set_text(name, &scalar(name, value)?);
+            }
+            "app" => draft.set_app(&scalar(name, value)?),
+            "appGroupName" => {
+                draft.registration.app_group = Some(crate::model::upper(&scalar(name, value)?));
+            }
+            "sid" => draft.set_sid(&scalar(name, value)?),
+            "status" => draft.registration.status = draft::status(&scalar(name, value)?),
+            "overriddenStatus" | "overriddenstatus" => {
+                draft.registration.overridden_status = draft::status(&scalar(name, value)?);
+            }
+            "port" => read_port(name, value, &mut draft.registration.port, self.dialect)?,
+            "securePort" => {
+                read_port(name, value, &mut draft.registration.secure_port, self.dialect)?;
+            }
+            "countryId" => draft.registration.country_id = small_integer(name, value)?,
+            "dataCenterInfo" => {
+                draft.registration.data_center = read_data_center(value, self.dialect)?;
+            }
+            "leaseInfo" => read_lease(value, draft)?,
+            "metadata" => draft.registration.metadata = read_metadata(value, self.dialect)?,
+            "isCoordinatingDiscoveryServer" => draft.coordinating = boolean(name, value)?,
+            "lastUpdatedTimestamp" => draft.last_updated = integer(name, value)?.unwrap_or(0),
+            "lastDirtyTimestamp" => draft.registration.last_dirty = integer(name, value)?,
+            "actionType" => draft.action = draft::action(&scalar(name, value)?),
+            _ => self.read_unknown(name, value, depth)?,
+        }
+        Ok(())
+    }
+
+    /// Java ignores scalars it does not know, refuses arrays, and takes the members of objects for the instance's, which
+    /// then ends where the object does.
+    fn read_unknown(&mut self, name: &str, value: Raw<'_>, depth: u32) -> Result<(), DecodeError> {
+        if self.dialect == Dialect::Lenient {
+            return Ok(());
+        }
+        if is_array(value) {
+            return Err(DecodeError::Unexpected(format!("unknown array `{name}`")));
+        }
+        if is_object(value) {
+            if depth == FLATTENED_OBJECTS {
+                return Err(DecodeError::TooComplex);
+            }
+            self.read_fields(value, depth + 1)?;
+            self.ended = true;
+        }
+        Ok(())
+    }
+}
+
+/// The text of a value that is not `null`.
+fn scalar<'a>(name: &str, value: Raw<'a>) -> Result<Cow<'a, str>, DecodeError> {
+    Ok(text(name, value)?.unwrap_or_default())
+}
+
+fn boolean(name: &str, value: Raw<'_>) -> Result<bool, DecodeError> {
+    Ok(scalar(name, value)? == "true")
+}
+
+/// A whole number of 32 bits: refused like `integer` if it does not fit.
+fn small_integer(name: &str, value: Raw<'_>) -> Result<i32, DecodeError> {
+    match i32::try_from(integer(name, value)?.unwrap_or(0)) {
+        Ok(number) => Ok(number),
+        Err(_) if value.get().starts_with('"') => Ok(0),
+        Err(_) => Err(DecodeError::Unexpected(format!("`{name}` is out of range"))),
+    }
+}
+
+/// `{"$":8080,"@enabled":"true"}`; what is absent keeps its default.
+fn read_port(field: &str, value: Raw<'_>, port: &mut Port, dialect: Dialect) -> Result<(), DecodeError> {
+    if !is_object(value) {
+        if dialect == Dialect::Java {
+            return Err(DecodeError::Unexpected(format!("`{field}` must be an object")));
+        }
+        port.number = small_integer(field, value)?;
+        return Ok(());
+    }
+    members(value, |name, value| {
+        match name {
+            _ if is_null(value) => {}
+            "$" => port.number = small_integer(name, value)?,
+            "@enabled" => port.enabled = boolean(name, value)?,
+            _ if dialect == Dialect::Java => return Err(unknown(name, field)),
+            _ => {}
+        }
+        Ok(())
+    })
+}
+
+fn unknown(name: &str, within: &str) -> DecodeError {
+    DecodeError::Unexpected(format!("unknown `{name}` in `{within}`"))
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Class {
+    Amazon,
+    Default,
+    Unknown,
+}
+
+fn read_data_center(value: Raw<'_>, dialect: Dialect) -> Result<GivenDataCenter, DecodeError> {
+    let mut class = Class::Unknown;
+    let mut name_given = None;
+    let mut machine = None;
+    let mut stray = None;
+    members(value, |name, value| {
+        match name {
+            "@class" => {
+                class = match &*scalar(name, value)? {
+                    "com.netflix.appinfo.AmazonInfo" => Class::Amazon,
+                    "com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo"
+                    | "com.netflix.appinfo.MyDataCenterInfo" => Class::Default,
+                    _ => Class::Unknown,
+                };
+            }
+            "name" => name_given = text(name, value)?,
+            "metadata" => machine = Some(value),
+            _ => stray = Some(name.to_owned()),
+        }
+        Ok(())
+    })?;
+    let unexpected = |text: &str| Err(DecodeError::Unexpected(text.to_owned()));
+    if dialect == Dialect::Java {
+        match class {
+            Class::Unknown => return unexpected("unknown or missing `@class` in `dataCenterInfo`"),
+            Class::Amazon if machine.is_none_or(is_null) => {
+                return unexpected("missing `metadata` in `dataCenterInfo`");
+            }
+            Class::Default if machine.is_some() => return Err(unknown("metadata", "dataCenterInfo")),
+            Class::Amazon | Class::Default => {}
+        }
+        if let Some(name) = stray {
+            return Err(unknown(&name, "dataCenterInfo"));
+        }
+    }
+    if class == Class::Amazon || name_given.as_deref() == Some("Amazon") {
+        let machine = machine.filter(|value| !is_null(value));
+        let machine = machine.map_or(Ok(Metadata::default()), |value| read_metadata(value, dialect))?;
+        return Ok(GivenDataCenter::Named(DataCenter::Amazon(machine)));
+    }
+    match name_given {
+        None => Ok(GivenDataCenter::Unnamed),
+        Some(name) => match draft::data_center(&name, Metadata::default()) {
+            Some(data_center) => Ok(GivenDataCenter::Named(data_center)),
+            None => unexpected("unknown `name` in `dataCenterInfo`: Amazon, MyOwn or Netflix"),
+        },
+    }
+}
+
+/// Members of any other name are skipped, by Java too.
+fn read_lease(value: Raw<'_>, draft: &mut Draft) -> Result<(), DecodeError> {
+    members(value, |name, value| {
+        match name {
+            _ if is_null(value) => {}
+            "renewalIntervalInSecs" => {
+                draft.set_renewal_interval(integer(name, value)?.unwrap_or(0));
+            }
+            "durationInSecs" => draft.set_duration(integer(name, value)?.unwrap_or(0)),
+            "registrationTimestamp"
+            | "lastRenewalTimestamp"
+            | "renewalTimestamp"
+            | "evictionTimestamp"
+            | "serviceUpTimestamp" => {
+                draft.set_lease_time(name, integer(name, value)?.unwrap_or(0));
+            }
+            _ => {}
+        }
+        Ok(())
+    })
+}
+
+/// Text pairs. Other scalars become their text, `null` becomes `"null"`, Java's own marker `@class` is dropped.
+fn read_metadata(value: Raw<'_>, dialect: Dialect) -> Result<Metadata, DecodeError> {
+    if dialect == Dialect::Lenient && is_array(value) {
+        // How PHP spells an empty map.
+        elements(value, |_| {
+            Err(DecodeError::Unexpected("`metadata` must be an object".into()))
+        })?;
+        return Ok(Metadata::default());
+    }
+    let mut pairs: Vec<(String, Cow<'_, str>)> = Vec::new();
+    members(value, |name, value| {
+        if name == "@class" {
+            return Ok(());
+        }
+        if pairs.len() == METADATA_PAIRS {
+            return Err(DecodeError::TooComplex);
+        }
+        let text = text(name, value)?.unwrap_or(Cow::Borrowed("null"));
+        pairs.push((name.to_owned(), text));
+        Ok(())
+    })?;
+    Ok(pairs.iter().map(|(name, text)| (&**name, &**text)).collect())
+}

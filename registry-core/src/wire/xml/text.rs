@@ -1,0 +1,82 @@
+//! Text, elements and indentation, as `XStream` writes them.
+
+/// Appends text. Markup and both quotes become entities, a carriage return a reference (a parser would drop it), and
+/// what XML 1.0 does not allow at all becomes U+FFFD: Java writes a reference there that no parser takes.
+pub(super) fn write_text(text: &str, out: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
+    let mut clean = 0;
+    let mut index = 0;
+    while index < bytes.len() {
+        if !SPECIAL[usize::from(bytes[index])] {
+            index += 1;
+            continue;
+        }
+        let (replacement, width): (&[u8], usize) = match &bytes[index..] {
+            [b'&', ..] => (b"&amp;", 1),
+            [b'<', ..] => (b"&lt;", 1),
+            [b'>', ..] => (b"&gt;", 1),
+            [b'"', ..] => (b"&quot;", 1),
+            [b'\'', ..] => (b"&apos;", 1),
+            [b'\r', ..] => (b"&#xd;", 1),
+            [0xef, 0xbf, 0xbe | 0xbf, ..] => (REPLACEMENT, 3),
+            [0xef, ..] => {
+                index += 1;
+                continue;
+            }
+            _ => (REPLACEMENT, 1),
+        };
+        out.extend_from_slice(&bytes[clean..index]);
+        out.extend_from_slice(replacement);
+        index += width;
+        clean = index;
+    }
+    out.extend_from_slice(&bytes[clean..]);
+}
+
+/// Appends `<name>text</name>` on a line of its own.
+pub(in crate::wire) fn write_element(level: usize, name: &str, text: &str, out: &mut Vec<u8>) {
+    end_line(level, out);
+    write_inline_element(name, text, out);
+}
+
+/// Appends `<name>text</name>`.
+pub(super) fn write_inline_element(name: &str, text: &str, out: &mut Vec<u8>) {
+    write_tag(b"<", name, out);
+    write_text(text, out);
+    write_tag(b"</", name, out);
+}
+
+/// Appends `<name>` or, with `</` before it, its end.
+pub(in crate::wire) fn write_tag(start: &[u8], name: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(start);
+    out.extend_from_slice(name.as_bytes());
+    out.push(b'>');
+}
+
+/// Appends a line break and two blanks per level.
+pub(in crate::wire) fn end_line(level: usize, out: &mut Vec<u8>) {
+    const BREAK: &[u8] = b"\n                    ";
+    out.extend_from_slice(&BREAK[..=2 * level]);
+}
+
+/// U+FFFD
+const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
+
+/// Bytes that need a look: markup, quotes, control characters but tab and line feed, and the first byte of U+FFFE.
+const SPECIAL: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = true;
+        byte += 1;
+    }
+    table[b'\t' as usize] = false;
+    table[b'\n' as usize] = false;
+    table[b'&' as usize] = true;
+    table[b'<' as usize] = true;
+    table[b'>' as usize] = true;
+    table[b'"' as usize] = true;
+    table[b'\'' as usize] = true;
+    table[0xef] = true;
+    table
+};
