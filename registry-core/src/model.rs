@@ -174,11 +174,18 @@ impl Metadata {
 impl<'a> FromIterator<(&'a str, &'a str)> for Metadata {
     /// Later pairs replace earlier ones of the same key.
     fn from_iter<T: IntoIterator<Item = (&'a str, &'a str)>>(pairs: T) -> Self {
-        let mut metadata = Self::default();
-        for (key, value) in pairs {
-            metadata.insert(key, value);
+        let pairs: Vec<_> = pairs.into_iter().collect();
+        // Sorted by key, equal keys in their order: each key stays where it first came, with the value that came last.
+        // Inserting one by one would take quadratic time, and how many there are is for an attacker to choose.
+        let mut order: Vec<usize> = (0..pairs.len()).collect();
+        order.sort_by_key(|&index| pairs[index].0);
+        let mut values = alloc::vec![None; pairs.len()];
+        for run in order.chunk_by(|&a, &b| pairs[a].0 == pairs[b].0) {
+            values[run[0]] = run.last().map(|&last| pairs[last].1);
         }
-        metadata
+        let kept = pairs.iter().zip(values);
+        let kept = kept.filter_map(|((key, _), value)| Some((Arc::from(*key), Arc::from(value?))));
+        Self(Arc::new(kept.collect()))
     }
 }
 
