@@ -178,7 +178,7 @@ impl Listing {
     pub(crate) fn delta(&self, codec: Codec, version: impl FnOnce() -> u64) -> &Encoded {
         self.deltas[codec as usize].get_or_init(|| {
             let version = version().to_string();
-            let text = wire::write_list(codec, &version, &self.hash, self.snapshot.delta());
+            let text = wire::write_list(codec, &self.frame(&version), self.snapshot.delta());
             Encoded::new(&self.encoder, text)
         })
     }
@@ -215,11 +215,20 @@ impl Listing {
         (STORED_HEADER + self.plain_ends(codec).tail.len() + gzip::END_LEN) as u64
     }
 
+    fn frame<'a>(&'a self, version: &'a str) -> wire::ListFrame<'a> {
+        wire::ListFrame {
+            version,
+            hash: &self.hash,
+            tell_empty: false,
+        }
+    }
+
     fn plain_ends(&self, codec: Codec) -> &Ends {
         self.plain[codec as usize].get_or_init(|| {
             let (mut head, mut tail) = (Vec::new(), Vec::new());
-            wire::write_list_head(codec, FULL_VERSION, &self.hash, &mut head);
-            wire::write_list_tail(codec, FULL_VERSION, &self.hash, self.pages.is_empty(), &mut tail);
+            let frame = self.frame(FULL_VERSION);
+            wire::write_list_head(codec, &frame, &mut head);
+            wire::write_list_tail(codec, &frame, self.pages.is_empty(), &mut tail);
             Ends {
                 head: head.into(),
                 tail: tail.into(),

@@ -77,7 +77,7 @@ impl Selections {
         };
         if views.is_empty() {
             // Unknown addresses come from whoever asks: they must not fill the cache.
-            let text = wire::write_list(codec, SELECTION_VERSION, "", &[]);
+            let text = wire::write_list(codec, &frame(""), &[]);
             return Arc::new(Selection {
                 views: Box::default(),
                 encoded: Encoded::new(&self.encoder, text),
@@ -88,7 +88,7 @@ impl Selections {
             address,
             codec,
             || views.iter(),
-            || wire::write_list(codec, SELECTION_VERSION, &reconcile_hash(counts(&views)), &views),
+            || wire::write_list(codec, &frame(&reconcile_hash(counts(&views))), &views),
         )
     }
 
@@ -123,6 +123,14 @@ impl Selections {
         }
         kept.insert(Box::from(name), Arc::clone(&selection));
         selection
+    }
+}
+
+fn frame(hash: &str) -> wire::ListFrame<'_> {
+    wire::ListFrame {
+        version: SELECTION_VERSION,
+        hash,
+        tell_empty: false,
     }
 }
 

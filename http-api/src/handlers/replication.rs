@@ -40,7 +40,7 @@ pub(crate) fn batch(call: &Call<'_>, body: &Bytes) -> Result<Answer, Refusal> {
     }
     call.short(
         format.content_type(),
-        wire::write_batch_answer(&answers),
+        wire::write_batch_answer(format, &answers),
         Part::Other,
     )
 }

@@ -19,7 +19,7 @@ pub(crate) fn status(call: &Call<'_>) -> Result<Answer, Refusal> {
             ("available-replicas", &facts.available),
             ("unavailable-replicas", &facts.unavailable),
         ]
-        .map(|(name, urls)| (name.to_owned(), joined(urls)))
+        .map(|(name, urls)| (name, joined(urls)))
         .into(),
         instance: call
             .config()
@@ -51,7 +51,7 @@ pub(crate) fn options(route: &Route) -> Answer {
     answer
 }
 
-fn general(facts: &Facts, uptime_millis: u64) -> Vec<(String, String)> {
+fn general(facts: &Facts, uptime_millis: u64) -> Vec<(&'static str, String)> {
     let megabytes = |bytes: u64| bytes >> 20;
     let share = facts
         .memory_used
@@ -63,13 +63,13 @@ fn general(facts: &Facts, uptime_millis: u64) -> Vec<(String, String)> {
         share.unwrap_or_default()
     );
     vec![
-        ("num-of-cpus".into(), facts.cpus.to_string()),
+        ("num-of-cpus", facts.cpus.to_string()),
         (
-            "total-avail-memory".into(),
+            "total-avail-memory",
             format!("{}mb", megabytes(facts.memory_total)),
         ),
-        ("current-memory-usage".into(), used),
-        ("server-uptime".into(), uptime(uptime_millis / 60_000)),
+        ("current-memory-usage", used),
+        ("server-uptime", uptime(uptime_millis / 60_000)),
     ]
 }
 

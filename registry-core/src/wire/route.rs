@@ -147,6 +147,7 @@ impl Route {
         match *segments {
             ["changes"] => Some(Self::Changes),
             ["instances"] => Some(Self::Instances),
+            ["lastn"] => Some(Self::Lastn),
             ["node"] => Some(Self::Node),
             ["peers"] => Some(Self::Peers),
             ["preservation"] => Some(Self::Preservation),
@@ -170,6 +171,7 @@ impl Route {
             | Self::Healthcheck
             | Self::InstanceById { .. }
             | Self::Instances
+            | Self::Lastn
             | Self::Node
             | Self::Peers
             | Self::Preservation
@@ -205,6 +207,7 @@ impl fmt::Display for Route {
                 write!(f, "/eureka/apps/{}/{}/status", Encoded(app), Encoded(id))
             }
             Self::Instances => f.write_str("/api/v1/instances"),
+            Self::Lastn => f.write_str("/api/v1/lastn"),
             Self::Node => f.write_str("/api/v1/node"),
             Self::Peers => f.write_str("/api/v1/peers"),
             Self::Preservation => f.write_str("/api/v1/preservation"),
