@@ -9,6 +9,7 @@ const [folder, packageName, variant] = process.argv.slice(2)
 const { Eureka } = require(require.resolve(packageName, { paths: [path.join(__dirname, folder)] }))
 const environment = process.env
 const server = new URL(environment.EUREKA_URL)
+const home = `http://${environment.HOST_NAME}:${environment.INSTANCE_PORT}/`
 const renewMilliseconds = environment.RENEW_SECS * 1000
 
 // Standard output belongs to the answers alone: whatever a library prints there goes to the log.
@@ -28,7 +29,10 @@ const client = new Eureka({
     ipAddr: '127.0.0.1',
     port: { $: Number(environment.INSTANCE_PORT), '@enabled': 'true' },
     vipAddress: environment.APP.toLowerCase(),
-    statusPageUrl: `http://${environment.HOST_NAME}:${environment.INSTANCE_PORT}/info`,
+    secureVipAddress: environment.APP.toLowerCase(),
+    homePageUrl: home,
+    statusPageUrl: home + 'info',
+    healthCheckUrl: home + 'health',
     dataCenterInfo: { '@class': 'com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo', name: 'MyOwn' },
     leaseInfo: {
       renewalIntervalInSecs: Number(environment.RENEW_SECS),

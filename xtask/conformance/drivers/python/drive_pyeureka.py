@@ -17,6 +17,10 @@ client = EurekaClient(
         "app": protocol.APP,
         "ipAddr": "127.0.0.1",
         "vipAddress": protocol.APP.lower(),
+        "secureVipAddress": protocol.APP.lower(),
+        "homePageUrl": protocol.HOME,
+        "statusPageUrl": protocol.HOME + "info",
+        "healthCheckUrl": protocol.HOME + "health",
         "port": protocol.INSTANCE_PORT,
         "leaseInfo": {
             "renewalIntervalInSecs": protocol.RENEW_SECS,

@@ -12,6 +12,7 @@ APP = os.environ["APP"]
 INSTANCE_ID = os.environ["INSTANCE_ID"]
 INSTANCE_PORT = int(os.environ["INSTANCE_PORT"])
 HOST_NAME = os.environ["HOST_NAME"]
+HOME = "http://%s:%d/" % (HOST_NAME, INSTANCE_PORT)
 RENEW_SECS = int(os.environ["RENEW_SECS"])
 LEASE_SECS = int(os.environ["LEASE_SECS"])
 FETCH_SECS = int(os.environ["FETCH_SECS"])

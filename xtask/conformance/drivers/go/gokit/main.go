@@ -22,15 +22,19 @@ func main() {
 	connection.Timeout = 5 * time.Second
 	connection.PollInterval = time.Duration(protocol.FetchSecs) * time.Second
 	instance := &fargo.Instance{
-		InstanceId:     protocol.InstanceID,
-		HostName:       protocol.HostName,
-		App:            protocol.App,
-		IPAddr:         "127.0.0.1",
-		VipAddress:     strings.ToLower(protocol.App),
-		Port:           protocol.InstancePort,
-		PortEnabled:    true,
-		Status:         fargo.UP,
-		DataCenterInfo: fargo.DataCenterInfo{Name: fargo.MyOwn},
+		InstanceId:       protocol.InstanceID,
+		HostName:         protocol.HostName,
+		App:              protocol.App,
+		IPAddr:           "127.0.0.1",
+		VipAddress:       strings.ToLower(protocol.App),
+		SecureVipAddress: strings.ToLower(protocol.App),
+		Port:             protocol.InstancePort,
+		HomePageUrl:      protocol.Home,
+		StatusPageUrl:    protocol.Home + "info",
+		HealthCheckUrl:   protocol.Home + "health",
+		PortEnabled:      true,
+		Status:           fargo.UP,
+		DataCenterInfo:   fargo.DataCenterInfo{Name: fargo.MyOwn},
 		LeaseInfo: fargo.LeaseInfo{
 			RenewalIntervalInSecs: int32(protocol.RenewSecs),
 			DurationInSecs:        int32(protocol.LeaseSecs),

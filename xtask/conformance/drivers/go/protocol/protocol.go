@@ -20,6 +20,7 @@ var (
 	InstanceID   = os.Getenv("INSTANCE_ID")
 	HostName     = os.Getenv("HOST_NAME")
 	InstancePort = number("INSTANCE_PORT")
+	Home         = fmt.Sprintf("http://%s:%d/", HostName, InstancePort)
 	RenewSecs    = number("RENEW_SECS")
 	LeaseSecs    = number("LEASE_SECS")
 	FetchSecs    = number("FETCH_SECS")
