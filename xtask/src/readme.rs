@@ -1,32 +1,38 @@
-//! `cargo xtask readme`: the README of each library is its crate documentation, so the two cannot drift apart.
+//! `cargo xtask readme`: documents that are made from sources, so the two cannot drift apart: the README of each library
+//! is its crate documentation, and the table of keys in docs/operating.md is the server's own.
 
 use std::fs;
+use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::ci::cargo;
 
 const LIBRARIES: [&str; 5] = ["registry-core", "replication", "http-api", "grpc-api", "client"];
+const OPERATING: &str = "docs/operating.md";
+const KEYS: [&str; 2] = ["<!-- keys -->\n", "<!-- end of keys -->"];
 
-/// Write each library's README from its crate documentation.
+/// Write the documents that are made from sources: the libraries' READMEs, the table of configuration keys.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
-    /// Write nothing; fail if a README is not what would be written.
+    /// Write nothing; fail if a document is not what would be written.
     #[arg(long)]
     pub(crate) check: bool,
 }
 
-/// Writes or checks the README files.
+/// Writes or checks the documents.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let mut stale = Vec::new();
+    let mut pages = vec![operating()?];
     for directory in LIBRARIES {
-        let directory_path = crate::root().join(directory);
-        let source = fs::read_to_string(directory_path.join("src/lib.rs")).context(directory)?;
-        let text = render(&format!("eureka-{directory}"), &source);
-        let path = directory_path.join("README.md");
+        pages.push(readme(directory).context(directory)?);
+    }
+    let mut stale = Vec::new();
+    for (path, text) in pages {
         if fs::read_to_string(&path).is_ok_and(|old| old == text) {
             continue;
         }
         if arguments.check {
-            stale.push(directory);
+            stale.push(path.display().to_string());
         } else {
             fs::write(&path, text)?;
             println!("wrote {}", path.display());
@@ -34,11 +40,51 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
     if !stale.is_empty() {
         bail!(
-            "not what src/lib.rs says: {}; run `cargo xtask readme`",
+            "not what the sources say: {}; run `cargo xtask readme`",
             stale.join(", ")
         );
     }
     Ok(())
+}
+
+fn operating() -> Result<(PathBuf, String)> {
+    let path = crate::root().join(OPERATING);
+    let page = fs::read_to_string(&path).context(OPERATING)?;
+    let mut print = cargo();
+    print.args([
+        "run",
+        "--quiet",
+        "--package",
+        "eureka-server",
+        "--",
+        "config",
+        "--markdown",
+    ]);
+    let printed = print.output()?;
+    ensure!(
+        printed.status.success(),
+        "eureka config: {}",
+        String::from_utf8_lossy(&printed.stderr)
+    );
+    let table = String::from_utf8(printed.stdout)?;
+    Ok((path, between(&page, KEYS, &table).context(OPERATING)?))
+}
+
+/// The page with other text between two of its markers.
+pub(crate) fn between(page: &str, markers: [&str; 2], text: &str) -> Result<String> {
+    let [start, end] = markers;
+    let (before, rest) = page.split_once(start).with_context(|| format!("no {start}"))?;
+    let (_, after) = rest.split_once(end).with_context(|| format!("no {end}"))?;
+    Ok(format!("{before}{start}{text}{end}{after}"))
+}
+
+fn readme(directory: &str) -> Result<(PathBuf, String)> {
+    let directory_path = crate::root().join(directory);
+    let source = fs::read_to_string(directory_path.join("src/lib.rs"))?;
+    Ok((
+        directory_path.join("README.md"),
+        render(&format!("eureka-{directory}"), &source),
+    ))
 }
 
 /// The documentation of a crate as a page of its own.

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use super::load::Answers;
 use super::subject::Usage;
 use super::workload::{Fleet, Operation};
+use crate::readme::between;
 
 /// One slice.
 pub(super) struct Row {
@@ -159,9 +160,7 @@ pub(super) fn write(section: &str, text: &str) -> Result<()> {
         format!("<!-- {section} -->\n"),
         format!("<!-- end of {section} -->"),
     );
-    let (before, rest) = page.split_once(&start).with_context(|| start.clone())?;
-    let (_, after) = rest.split_once(&end).with_context(|| end.clone())?;
-    fs::write(path, format!("{before}{start}{text}{end}{after}"))?;
+    fs::write(path, between(&page, [&start, &end], text)?)?;
     Ok(())
 }
 
