@@ -1,6 +1,7 @@
 //! The command line.
 
 mod config;
+mod serve;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -92,7 +93,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         None => help(),
         Some(Command::Config(arguments)) => config::run(&arguments),
         Some(Command::Serve(configuration)) => match configuration.load() {
-            Ok(config) => serve(&config),
+            Ok(config) => serve::run(&config),
             Err(mistakes) => refuse(&mistakes),
         },
     }
@@ -115,9 +116,4 @@ fn refuse(mistakes: &[Mistake]) -> ExitCode {
         eprintln!("  {mistake}");
     }
     ExitCode::from(USAGE)
-}
-
-fn serve(config: &Config) -> ExitCode {
-    let _ = config;
-    ExitCode::from(FAILURE)
 }

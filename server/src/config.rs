@@ -88,6 +88,15 @@ impl Config {
         Self::resolve(read.given, read.mistakes, read.ignored_environment)
     }
 
+    /// Keys that differ from their defaults with their values, for `/api/v1/node`. No key of this version is secret.
+    pub fn summary(&self) -> Vec<(String, String)> {
+        self.values
+            .iter()
+            .filter(|(_, _, source)| *source != Source::Default)
+            .map(|(key, text, _)| (key.name.to_owned(), text.clone()))
+            .collect()
+    }
+
     fn resolve(
         given: Vec<Given>,
         mut mistakes: Vec<Mistake>,

@@ -11,5 +11,12 @@
 //! assert_eq!(config.settings.registry.eviction_interval.as_secs(), 5);
 //! ```
 
+mod app;
 pub mod cli;
+mod clock;
 pub mod config;
+mod console;
+mod evict;
+pub mod http;
+mod sink;
+pub mod telemetry;

@@ -87,7 +87,6 @@ const LATER: &[(&str, &str)] = &[
     ("auth.", "authentication"),
     ("bootstrap.retry-interval", "peers"),
     ("bootstrap.settle", "peers"),
-    ("console.actions", "console actions"),
     ("dns.", "DNS server"),
     ("grpc.", "gRPC"),
     ("peers.", "peers"),
@@ -390,7 +389,7 @@ pub const KEYS: &[Key] = &[
         default: "64KiB",
         java: None,
         netflix: None,
-        doc: "Metadata of one instance, keys and values; more is answered 400.",
+        doc: "Metadata of one instance, keys and values; more is answered 413.",
         set: |s, t| put(&mut s.limits.metadata, size(t, 0)),
     },
     Key {
@@ -582,5 +581,14 @@ pub const KEYS: &[Key] = &[
         netflix: None,
         doc: "Serve the page at `/` and `/lastn`.",
         set: |s, t| put(&mut s.console.enabled, boolean(t)),
+    },
+    Key {
+        name: "console.actions",
+        kind: Kind::Boolean,
+        default: "false",
+        java: None,
+        netflix: None,
+        doc: "Allow operators' actions (`POST /api/v1/preservation/accept`) to everybody who reaches the node, since this version has no authentication.",
+        set: |s, t| put(&mut s.console.actions, boolean(t)),
     },
 ];

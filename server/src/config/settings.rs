@@ -223,11 +223,11 @@ pub struct RateLimiter {
     /// Whether requests over the rate are refused.
     pub enabled: bool,
     /// Requests at once.
-    pub burst: u64,
+    pub burst: u32,
     /// Lists a second.
-    pub fetch_rate: u64,
+    pub fetch_rate: u32,
     /// Full lists a second.
-    pub full_fetch_rate: u64,
+    pub full_fetch_rate: u32,
     /// Whether Eureka's standard clients are limited too.
     pub throttle_standard_clients: bool,
     /// Names of clients that are never limited.
@@ -273,6 +273,8 @@ pub enum LogFormat {
 pub struct Console {
     /// Whether it is served.
     pub enabled: bool,
+    /// Whether operators' actions are allowed without authentication.
+    pub actions: bool,
 }
 
 impl Settings {

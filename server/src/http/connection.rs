@@ -1,0 +1,187 @@
+//! One connection: which protocol it speaks, and serving it to its end.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::graceful::Watcher;
+use pin_project_lite::pin_project;
+use tokio::net::TcpStream;
+use tower::Service;
+
+use super::Body;
+use super::listener::{Shared, Timeouts};
+use super::socket::{Protocol, Socket};
+use crate::telemetry::Closed;
+
+/// HTTP/2 has no idle connections: a peer that is there answers a ping.
+pub(super) const PING_INTERVAL: Duration = Duration::from_secs(20);
+/// Time for the answer to a ping.
+pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(10);
+/// Hyper's buffers, of heads and bodies, grow up to this.
+const BUFFER_BYTES_MAX: usize = 64 << 10;
+
+/// Builds connections; one for all.
+#[derive(Clone, Debug)]
+pub(super) struct Protocols {
+    http1: http1::Builder,
+    http2: http2::Builder<TokioExecutor>,
+}
+
+impl Protocols {
+    pub(super) fn new(headers: usize, streams: u32) -> Self {
+        let mut http1 = http1::Builder::new();
+        http1
+            // The socket has the time-outs: a timer of its own for every request's head would be paid by every request.
+            .header_read_timeout(None)
+            .max_header_size(headers)
+            .max_buf_size(BUFFER_BYTES_MAX.max(headers));
+        let mut http2 = http2::Builder::new(TokioExecutor::new());
+        http2
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(streams)
+            .max_header_list_size(u32::try_from(headers).unwrap_or(u32::MAX))
+            .keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(PING_TIMEOUT);
+        Self { http1, http2 }
+    }
+}
+
+/// Serves a connection until it ends, by whichever side.
+pub(super) async fn serve<S, F>(stream: TcpStream, shared: Arc<Shared<S>>, watcher: Watcher)
+where
+    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future = F>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    F: Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
+{
+    // Answers are small and somebody waits for each.
+    let _ = stream.set_nodelay(true);
+    let activity = Arc::new(Activity::default());
+    let Timeouts { head, .. } = shared.timeouts;
+    let mut socket = Socket::new(
+        stream,
+        shared.timeouts,
+        Arc::clone(&activity),
+        Arc::clone(&shared.front.meters),
+    );
+    let mut stopping = shared.stopping.clone();
+    let first = tokio::time::timeout(head, socket.protocol());
+    let first = tokio::select! {
+        first = first => first,
+        _ = stopping.wait_for(|stopping| *stopping) => return,
+    };
+    let protocol = match first {
+        Ok(Ok(protocol)) => protocol,
+        Ok(Err(_)) => return,
+        Err(_) => return shared.front.meters.closed(Closed::Head),
+    };
+    let service = ConnectionService {
+        stack: shared.stack.clone(),
+        activity,
+    };
+    let io = TokioIo::new(socket);
+    // How a connection ends is its client's matter; what the node did is counted where it was done.
+    match protocol {
+        Protocol::Http1 => {
+            let connection = shared.protocols.http1.serve_connection(io, service);
+            let _ = watcher.watch(connection).await;
+        }
+        Protocol::Http2 => {
+            let connection = shared.protocols.http2.serve_connection(io, service);
+            let _ = watcher.watch(connection).await;
+        }
+    }
+}
+
+/// What the two ends of a connection tell each other: the requests of hyper's side, for the socket's time-outs.
+#[derive(Debug, Default)]
+pub(super) struct Activity {
+    begun: AtomicU64,
+    ended: AtomicU64,
+}
+
+impl Activity {
+    /// Requests begun on this connection.
+    pub(super) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request is under way.
+    pub(super) fn is_busy(&self) -> bool {
+        self.begun.load(Ordering::Relaxed) != self.ended.load(Ordering::Relaxed)
+    }
+}
+
+/// A request under way on a connection, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Serving(Arc<Activity>);
+
+impl Serving {
+    fn begin(activity: &Arc<Activity>) -> Self {
+        activity.begun.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(activity))
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.0.ended.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Passes the requests of one connection to the stack that all share.
+#[derive(Debug)]
+struct ConnectionService<S> {
+    stack: S,
+    activity: Arc<Activity>,
+}
+
+impl<S> hyper::service::Service<Request<Incoming>> for ConnectionService<S>
+where
+    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Answering<S::Future>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let serving = Serving::begin(&self.activity);
+        Answering {
+            // Always ready, as `stack` promises.
+            inner: self.stack.clone().call(request),
+            serving: Some(serving),
+        }
+    }
+}
+
+pin_project! {
+    struct Answering<F> {
+        #[pin]
+        inner: F,
+        serving: Option<Serving>,
+    }
+}
+
+impl<F: Future<Output = Result<Response<Body>, Infallible>>> Future for Answering<F> {
+    type Output = Result<Response<Body>, Infallible>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let answer = ready!(this.inner.poll(cx));
+        let serving = this.serving.take();
+        Poll::Ready(answer.map(|response| match serving {
+            Some(serving) => response.map(|body| body.of(serving)),
+            None => response,
+        }))
+    }
+}

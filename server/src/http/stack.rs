@@ -1,0 +1,78 @@
+//! The layers around the API, in one place.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use tower::{Service, ServiceBuilder};
+
+use super::guard::GuardLayer;
+use super::intake::IntakeLayer;
+use super::meter::MeterLayer;
+use super::shed::ShedLayer;
+use super::trace::TraceLayer;
+use super::{Body, Pressure, Received};
+use crate::config::Limits;
+use crate::telemetry::Meters;
+
+/// What the layers share.
+#[derive(Debug)]
+pub struct Front {
+    /// How much there is to do.
+    pub pressure: Arc<Pressure>,
+    /// What is counted.
+    pub meters: Arc<Meters>,
+    /// Bytes of all request bodies being received.
+    pub(super) bodies: AtomicUsize,
+    pub(super) bodies_max: usize,
+    pub(super) body_timeout: Duration,
+    /// The last request id of ours.
+    pub(super) last_id: AtomicU64,
+}
+
+impl Front {
+    /// The limits of a node that has nothing to do yet.
+    pub fn new(limits: &Limits, meters: Arc<Meters>) -> Self {
+        Self {
+            pressure: Arc::new(Pressure::new(limits.requests, limits.lag)),
+            meters,
+            bodies: AtomicUsize::new(0),
+            bodies_max: limits.bodies,
+            body_timeout: limits.body_timeout,
+            last_id: AtomicU64::new(0),
+        }
+    }
+}
+
+/// The whole stack around `inner`. Every layer is always ready: what it cannot take it answers.
+pub fn stack<S, B>(
+    front: &Arc<Front>,
+    inner: S,
+) -> impl Service<Request<B>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
++ Clone
++ Send
++ 'static
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    S: Service<Request<Received<B>>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
+        + Clone
+        + Send
+        + 'static,
+{
+    // A request passes them from the top down, its answer from the bottom up.
+    ServiceBuilder::new()
+        // Outermost, so that it logs what the others answer, the 500 of the guard included.
+        .layer(TraceLayer(Arc::clone(front)))
+        // Counts every request that came in, refused ones too: they are load.
+        .layer(MeterLayer(Arc::clone(front)))
+        // Above everything that works, so that nothing that panics takes the connection with it.
+        .layer(GuardLayer(Arc::clone(front)))
+        // Before the body is received: refusing must cost nothing.
+        .layer(ShedLayer(Arc::clone(front)))
+        // Innermost: only what is admitted is received, in time and within the common limit.
+        .layer(IntakeLayer(Arc::clone(front)))
+        .service(inner)
+}

@@ -1,0 +1,126 @@
+//! The layer that names requests and logs them.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Instant;
+
+use http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
+use pin_project_lite::pin_project;
+use tower::{Layer, Service};
+use tracing::{Level, debug, error};
+
+use super::{Body, Front};
+use crate::clock;
+
+/// Names a request in answers and log lines.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// A longer id is not repeated.
+const ID_BYTES_MAX: usize = 128;
+
+/// A request id that a client sent is sent back. At level `debug` every request is logged, with an id of ours if it has
+/// none; otherwise only those that end in 500, and the frequent ones pay for a look at one header.
+#[derive(Clone, Debug)]
+pub(super) struct TraceLayer(pub(super) Arc<Front>);
+
+#[derive(Clone, Debug)]
+pub(super) struct Trace<S> {
+    front: Arc<Front>,
+    inner: S,
+}
+
+impl<S> Layer<S> for TraceLayer {
+    type Service = Trace<S>;
+
+    fn layer(&self, inner: S) -> Trace<S> {
+        Trace {
+            front: Arc::clone(&self.0),
+            inner,
+        }
+    }
+}
+
+impl<S, B> Service<Request<B>> for Trace<S>
+where
+    S: Service<Request<B>, Response = Response<Body>>,
+{
+    type Response = Response<Body>;
+    type Error = S::Error;
+    type Future = Tracing<S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let id = request
+            .headers()
+            .get(REQUEST_ID)
+            .filter(|id| id.len() <= ID_BYTES_MAX)
+            .cloned();
+        let request_line = tracing::enabled!(Level::DEBUG).then(|| RequestLine {
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            started: clock::instant(),
+        });
+        Tracing {
+            inner: self.inner.call(request),
+            id,
+            request_line,
+            front: Arc::clone(&self.front),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct RequestLine {
+    method: Method,
+    uri: Uri,
+    started: Instant,
+}
+
+pin_project! {
+    pub(super) struct Tracing<F> {
+        #[pin]
+        inner: F,
+        id: Option<HeaderValue>,
+        request_line: Option<RequestLine>,
+        front: Arc<Front>,
+    }
+}
+
+impl<F: Future<Output = Result<Response<Body>, E>>, E> Future for Tracing<F> {
+    type Output = Result<Response<Body>, E>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.project();
+        let mut answer = ready!(this.inner.poll(cx));
+        if let Ok(response) = &mut answer {
+            let broken = response.status().as_u16() == 500;
+            if broken || this.request_line.is_some() {
+                this.id.get_or_insert_with(|| own_id(&this.front.last_id));
+                log(this.id.as_ref(), this.request_line.as_ref(), response);
+            }
+            if let Some(id) = this.id.take() {
+                response.headers_mut().insert(REQUEST_ID, id);
+            }
+        }
+        Poll::Ready(answer)
+    }
+}
+
+fn own_id(last: &AtomicU64) -> HeaderValue {
+    HeaderValue::from(last.fetch_add(1, Ordering::Relaxed) + 1)
+}
+
+fn log(id: Option<&HeaderValue>, line: Option<&RequestLine>, response: &Response<Body>) {
+    let status = response.status().as_u16();
+    if status == 500 {
+        error!(?id, status, "a request ended in an internal error");
+    }
+    if let Some(RequestLine { method, uri, started }) = line {
+        let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        debug!(?id, %method, %uri, status, micros, "request");
+    }
+}

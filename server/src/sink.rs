@@ -1,0 +1,92 @@
+//! What becomes of the registry's events: counters at once, log lines by a task of their own.
+
+use std::sync::Arc;
+
+use eureka_registry_core::{AppliedKind, Event, EventSink, Origin};
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tracing::{debug, info, warn};
+
+use crate::telemetry::Meters;
+
+/// Events that may wait to be logged; further ones are counted only.
+const WAITING_MAX: usize = 8192;
+
+/// Receives events while the registry is locked, so it does next to nothing.
+#[derive(Debug)]
+pub(crate) struct Sink {
+    meters: Arc<Meters>,
+    log: Sender<Event>,
+}
+
+impl Sink {
+    /// A sink and what is to be logged, for [`log`].
+    pub(crate) fn new(meters: Arc<Meters>) -> (Self, Receiver<Event>) {
+        let (log, waiting) = channel(WAITING_MAX);
+        (Self { meters, log }, waiting)
+    }
+}
+
+impl EventSink for Sink {
+    fn event(&self, event: &Event) {
+        match event {
+            // By far the most frequent, and not news.
+            Event::Applied {
+                kind: AppliedKind::Renewed,
+                ..
+            } => return,
+            Event::Late { .. } => self.meters.late.increment(1),
+            Event::Preserving(true) => self.meters.preservations.increment(1),
+            _ => {}
+        }
+        if self.log.try_send(event.clone()).is_err() {
+            self.meters.events_unlogged.increment(1);
+        }
+    }
+}
+
+/// Logs events until the registry is gone. Whatever a registrant chose is quoted: it may hold line breaks.
+pub(crate) async fn log(mut events: Receiver<Event>) {
+    while let Some(event) = events.recv().await {
+        match event {
+            Event::Applied {
+                key,
+                kind,
+                before,
+                origin,
+                ..
+            } => {
+                let (app, id) = (key.app(), key.id());
+                let origin = name(&origin);
+                match kind {
+                    AppliedKind::Registered if before.is_none() => info!(?app, ?id, origin, "registered"),
+                    AppliedKind::Adopted if before.is_none() => info!(?app, ?id, origin, "adopted"),
+                    AppliedKind::Cancelled => info!(?app, ?id, origin, "cancelled"),
+                    AppliedKind::Overridden => info!(?app, ?id, origin, "status overridden"),
+                    AppliedKind::OverrideCleared => info!(?app, ?id, origin, "status override removed"),
+                    AppliedKind::MetadataChanged => info!(?app, ?id, origin, "metadata changed"),
+                    AppliedKind::Registered | AppliedKind::Adopted | AppliedKind::Renewed => {
+                        debug!(?app, ?id, origin, "registered again");
+                    }
+                }
+            }
+            Event::Expired { key, .. } => {
+                info!(app = ?key.app(), id = ?key.id(), "evicted: its lease ran out");
+            }
+            Event::Late { key } => debug!(app = ?key.app(), id = ?key.id(), "late"),
+            Event::Preserving(true) => warn!(
+                "preservation began: too many leases are missing at once, nobody is evicted (see /api/v1/preservation)"
+            ),
+            Event::Preserving(false) => info!("preservation ended: leases that run out are evicted again"),
+            _ => {}
+        }
+    }
+}
+
+fn name(origin: &Origin) -> &str {
+    match origin {
+        Origin::Client => "client",
+        Origin::Operator => "operator",
+        Origin::Own => "own",
+        Origin::Peer(peer) => &peer.0,
+    }
+}

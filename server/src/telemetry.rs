@@ -1,0 +1,10 @@
+//! What the node says about itself: log lines on standard error, metrics for Prometheus.
+
+mod log;
+mod meters;
+mod process;
+
+pub use self::log::{LogWriter, install as install_log};
+pub(crate) use self::meters::Closed;
+pub use self::meters::{Meters, Recorder};
+pub(crate) use self::process::{memory, raise_file_limit};
