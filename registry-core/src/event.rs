@@ -2,8 +2,8 @@
 
 use alloc::sync::Arc;
 
+use crate::command::Origin;
 use crate::model::{Instance, InstanceKey};
-use crate::registry::Origin;
 
 /// What happened, in the order it happened. Drain them after every call that changes state.
 #[derive(Clone, Debug, PartialEq)]

@@ -48,6 +48,12 @@ impl BuildHasher for Keyed {
     }
 }
 
+/// A hasher that is the same on every node: for digests, never for a map.
+#[allow(deprecated, reason = "see `Hasher`")]
+pub(crate) fn unkeyed() -> Hasher {
+    Hasher::new()
+}
+
 #[cfg(test)]
 mod tests {
     use super::Keyed;

@@ -3,21 +3,37 @@
 
 extern crate alloc;
 
+mod changes;
+mod command;
 mod config;
+mod digest;
 mod event;
 mod filter;
 mod hash;
+mod lease;
+mod leases;
+mod listing;
 mod model;
+mod overrides;
+mod pages;
+mod peers;
 mod preservation;
 mod registry;
 mod rng;
 #[cfg(feature = "shared")]
 mod shared;
 mod snapshot;
+mod stats;
+mod status;
+mod table;
 mod time;
+mod tombstones;
+mod watch;
 #[cfg(feature = "wire")]
 pub mod wire;
 
+pub use changes::{Change, Changes, Recent};
+pub use command::{Changed, Command, Origin, PeerId, Registered, Renewed, Reply};
 pub use config::{Compat, Config, LeaseExpiry, Measure, PreservationConfig};
 pub use event::{AppliedKind, Event};
 pub use filter::{Filter, FilterError};
@@ -25,11 +41,11 @@ pub use model::{
     Action, DEFAULT_DURATION_SECS, DEFAULT_RENEWAL_INTERVAL_SECS, DataCenter, Instance, InstanceKey,
     LeaseTerms, Metadata, Port, Status,
 };
+pub use pages::Page;
 pub use preservation::{Heartbeats, Preservation, Share};
-pub use registry::{
-    Changed, Command, Origin, PeerId, Reason, Recent, Registered, Registry, Renewed, Reply, Stats,
-};
+pub use registry::Registry;
 #[cfg(feature = "shared")]
 pub use shared::{Clock, EventSink, RegistryHandle, Subscription};
-pub use snapshot::{Application, Hold, LeaseTimes, LeaseView, Page, Reads, Snapshot, reconcile_hash};
+pub use snapshot::{Application, Hold, LeaseTimes, LeaseView, Reads, Snapshot, reconcile_hash};
+pub use stats::{Reason, Stats};
 pub use time::{Mono, Now, Wall};

@@ -16,7 +16,7 @@ use core::time::Duration;
 use crate::config::{Measure, PreservationConfig};
 use crate::hash::{Keyed, Map};
 use crate::model::InstanceKey;
-use crate::registry::Reason;
+use crate::stats::Reason;
 use crate::time::{Mono, Now};
 
 use meter::Meter;

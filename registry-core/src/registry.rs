@@ -1,215 +1,112 @@
 //! The state machine: commands in, outcomes and events out.
 
+mod leave;
+mod overrule;
+mod register;
+mod renew;
+#[cfg(test)]
+mod tests;
+mod timeouts;
+
+use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::changes::{ChangeLog, Changes, Recent, Recents};
+use crate::command::{Command, Origin, PeerId, Reply};
 use crate::config::Config;
-use crate::event::Event;
-use crate::model::{Instance, InstanceKey, Status};
-use crate::preservation::Preservation;
-use crate::snapshot::{LeaseView, Snapshot};
-use crate::time::{Mono, Now, Wall};
+use crate::event::{AppliedKind, Event};
+use crate::hash::Keyed;
+use crate::lease::Lease;
+use crate::leases::{Leases, Slot};
+use crate::listing::Listing;
+use crate::model::{Action, Instance, InstanceKey, Status};
+use crate::overrides::Overrides;
+use crate::peers::Peers;
+use crate::preservation::{Preservation, Preserver, Standing, Turn};
+use crate::rng::Rng;
+use crate::snapshot::{Hold, LeaseView, Reads, Snapshot};
+use crate::stats::Stats;
+use crate::time::{Mono, Now};
+use crate::tombstones::Tombstones;
+use crate::watch::{Moment, Ticks, Watch};
 
-/// Who asks for a change. Only what a peer sent is not forwarded to peers.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub enum Origin {
-    /// A client.
-    Client,
-    /// An operator, by our own interfaces.
-    Operator,
-    /// The node itself, for its own instance.
-    Own,
-    /// Another server.
-    Peer(PeerId),
-}
+use timeouts::{Eviction, Refresh};
 
-/// Names a peer: the URL or address it is known by.
-#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct PeerId(pub Arc<str>);
-
-/// A change to the registry as a value: what frontends decode and peers send.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Command {
-    /// Takes over another node's copy if it wins by (dirty, content hash).
-    Adopt {
-        /// The copy.
-        instance: Arc<Instance>,
-        /// How long ago anybody heard of it.
-        age: Duration,
-    },
-    /// See [`Registry::cancel`].
-    Cancel {
-        /// Whom.
-        key: InstanceKey,
-    },
-    /// See [`Registry::clear_override`].
-    ClearOverride {
-        /// Whose.
-        key: InstanceKey,
-        /// The status to fall back to; `None` is `Unknown`.
-        status: Option<Status>,
-        /// New dirty timestamp, adopted if it is greater.
-        last_dirty: Option<i64>,
-    },
-    /// See [`Registry::update_metadata`].
-    Metadata {
-        /// Whose.
-        key: InstanceKey,
-        /// What to set.
-        entries: Vec<(Arc<str>, Arc<str>)>,
-    },
-    /// See [`Registry::set_override`].
-    Override {
-        /// Whose.
-        key: InstanceKey,
-        /// The status to show.
-        status: Status,
-        /// New dirty timestamp, adopted if it is greater.
-        last_dirty: Option<i64>,
-    },
-    /// See [`Registry::register`].
-    Register {
-        /// The instance.
-        instance: Arc<Instance>,
-        /// How long ago the sender heard of it; zero from a client.
-        age: Duration,
-    },
-    /// See [`Registry::renew`].
-    Renew {
-        /// Whose lease.
-        key: InstanceKey,
-        /// The sender's version of the content.
-        last_dirty: Option<i64>,
-        /// The override the sending peer holds.
-        overridden: Option<Status>,
-    },
-}
-
-/// What became of a [`Command`].
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Reply {
-    /// Of `Register` and `Adopt`.
-    Registered(Registered),
-    /// Of `Renew`.
-    Renewed(Renewed),
-    /// Of everything else.
-    Changed(Changed),
-}
-
-/// What became of a registration.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Registered {
-    /// It is in the registry.
-    Accepted,
-    /// A copy with a newer dirty timestamp was kept; its lease starts afresh.
-    KeptNewer,
-    /// Refused: a tombstone with a newer dirty timestamp is there, or the offer is as old as its lease. Peers only.
-    Refused,
-}
-
-/// What became of a renewal: outcomes, not errors (200, 404, 404, 409 with the copy).
-#[derive(Clone, Debug, PartialEq)]
-pub enum Renewed {
-    /// Renewed.
-    Ok,
-    /// No such lease (or its status is unknown): register.
-    Missing,
-    /// Renewed, but the sender has newer content: register.
-    Ahead,
-    /// Renewed, but ours is newer than the sending peer's: take this copy.
-    Behind(Arc<LeaseView>),
-}
-
-/// What became of a cancel, override or metadata change.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Changed {
-    /// Done.
-    Ok,
-    /// No such instance; nothing changed.
-    Missing,
-}
-
-/// Why the registry wants to be called at a time.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-#[non_exhaustive]
-pub enum Reason {
-    /// Changes leave the delta.
-    Delta,
-    /// Leases may have run out.
-    Eviction,
-    /// A bucket of leases is due.
-    Leases,
-    /// Listed lease times are to be taken again.
-    Listing,
-    /// Remembered overrides or tombstones are to be forgotten.
-    Memory,
-    /// A minute of heartbeats is complete.
-    Minute,
-    /// What preservation expects is to be counted again.
-    Preservation,
-    /// The hold on reads ends.
-    Reads,
-}
-
-/// Counts since boot and sizes now; cheap to take.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub struct Stats {
-    /// Leases held.
-    pub instances: usize,
-    /// Applications with a lease.
-    pub applications: usize,
-    /// Instances by status, in the order of [`Status::ALL`].
-    pub by_status: [usize; 5],
-    /// Registrations accepted or refreshed.
-    pub registrations: u64,
-    /// Renewals answered Ok, Ahead or Behind.
-    pub renewals: u64,
-    /// Renewals answered Missing.
-    pub renewals_missing: u64,
-    /// Cancels of a lease that was there.
-    pub cancels: u64,
-    /// Evictions.
-    pub evictions: u64,
-    /// Overrides held, also of absent instances.
-    pub overrides: usize,
-    /// Tombstones held.
-    pub tombstones: usize,
-    /// Overrides and tombstones forgotten early because of their limits.
-    pub forgotten: u64,
-    /// Changes in the log for cursors.
-    pub changes: usize,
-    /// Entries of the delta.
-    pub delta: usize,
-    /// Version of the registry.
-    pub version: u64,
-}
-
-/// One line of the recent registrations or cancels.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Recent {
-    /// When.
-    pub at: Wall,
-    /// Who.
-    pub key: InstanceKey,
-}
+/// A call that comes this much later than it was due means that nobody watched, in milliseconds.
+const UNWATCHED: u64 = 1_000;
+/// At most this many overdue leases are named by [`Registry::explain`], and considered for it.
+const NAMED: usize = 100;
+const NAMED_OF: usize = 4_096;
 
 /// All leases of one node.
 ///
 /// **Drain after mutate**: after any call with `&mut self` drain [`poll_event`](Self::poll_event) and read
 /// [`poll_timeout`](Self::poll_timeout) again. `RegistryHandle` (feature `shared`) does that for you.
+///
+/// Nothing here takes longer with the number of leases than a look-up does: whatever concerns many of them is done a
+/// few at a time in [`handle_timeout`](Self::handle_timeout).
 #[derive(Debug)]
 pub struct Registry {
     config: Config,
+    watch: Watch,
+    /// The last time anybody called.
+    seen: Mono,
+    phase: Phase,
+    leases: Leases,
+    preserver: Preserver,
+    /// Leases that ran out before this moment, when preservation ended, get one more duration from it.
+    grace: Option<Ticks>,
+    eviction: Option<Eviction>,
+    refresh: Refresh,
+    overrides: Overrides,
+    tombstones: Tombstones,
+    changes: ChangeLog,
+    listing: Listing,
+    peers: Peers,
+    registrations: Recents,
+    cancels: Recents,
+    events: VecDeque<Event>,
+    seq: u64,
+    rng: Rng,
+    counters: Stats,
+}
+
+/// Whether lists may be read.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    Starting,
+    Settling(Ticks),
+    Open,
 }
 
 impl Registry {
     /// An empty registry whose reads are held until [`open`](Self::open).
-    pub fn new(_now: Now, config: Config) -> Self {
-        Self { config }
+    pub fn new(now: Now, config: Config) -> Self {
+        let keyed = Keyed::new(config.seed);
+        Self {
+            watch: Watch::default(),
+            seen: now.mono,
+            phase: Phase::Starting,
+            leases: Leases::new(keyed),
+            preserver: Preserver::new(&config.preservation, keyed),
+            grace: None,
+            eviction: None,
+            refresh: Refresh::default(),
+            overrides: Overrides::new(config.compat.override_by_id, config.override_limit),
+            tombstones: Tombstones::new(config.tombstone_limit),
+            changes: ChangeLog::new(config.change_log_limit),
+            listing: Listing::new(),
+            peers: Peers::default(),
+            registrations: Recents::default(),
+            cancels: Recents::default(),
+            events: VecDeque::new(),
+            seq: 0,
+            rng: Rng::new(config.seed[0] ^ config.seed[1]),
+            counters: Stats::default(),
+            config,
+        }
     }
 
     /// How it is configured.
@@ -218,134 +115,319 @@ impl Registry {
     }
 
     /// Opens reads after `synced` instances came from peers, and starts the meter and eviction. With `settle`, reads stay
-    /// held that long first.
-    pub fn open(&mut self, _now: Now, _synced: usize, _settle: Option<Duration>) {
-        unimplemented!()
+    /// held that long first. A further call only changes how long reads are held.
+    pub fn open(&mut self, now: Now, synced: usize, settle: Option<Duration>) {
+        self.observe(now);
+        let ticks = self.ticks(now);
+        if self.phase == Phase::Starting {
+            self.preserver.opened(now, synced);
+            self.eviction = Some(Eviction::starting(ticks, self.config.eviction_interval));
+        }
+        self.phase = match settle {
+            Some(settle) => Phase::Settling(ticks.after(millis(settle))),
+            None => Phase::Open,
+        };
+        self.listing.touch();
+        self.conclude(now);
     }
 
     /// Carries out a command.
-    pub fn apply(&mut self, _now: Now, _origin: Origin, _command: Command) -> Reply {
-        unimplemented!()
+    pub fn apply(&mut self, now: Now, origin: Origin, command: Command) -> Reply {
+        match command {
+            Command::Adopt { instance, age } => Reply::Registered(self.adopt(now, origin, instance, age)),
+            Command::Cancel { key } => Reply::Changed(self.cancel(now, origin, &key)),
+            Command::ClearOverride {
+                key,
+                status,
+                last_dirty,
+            } => Reply::Changed(self.clear_override(now, origin, &key, status, last_dirty)),
+            Command::Metadata { key, entries } => {
+                Reply::Changed(self.update_metadata(now, origin, &key, &entries))
+            }
+            Command::Override {
+                key,
+                status,
+                last_dirty,
+            } => Reply::Changed(self.set_override(now, origin, &key, status, last_dirty)),
+            Command::Register { instance, age } => {
+                Reply::Registered(self.register(now, origin, instance, age))
+            }
+            Command::Renew {
+                key,
+                last_dirty,
+                overridden,
+            } => Reply::Renewed(self.renew(now, origin, &key, last_dirty, overridden)),
+        }
     }
 
-    /// Registers an instance or replaces its copy, and starts its lease afresh.
-    pub fn register(
-        &mut self,
-        _now: Now,
-        _origin: Origin,
-        _instance: Arc<Instance>,
-        _age: Duration,
-    ) -> Registered {
-        unimplemented!()
+    /// Notes whether a peer can be reached. Late leases last heard through one that cannot are held for a while.
+    pub fn peer_reachable(&mut self, now: Now, peer: &PeerId, reachable: bool) {
+        self.observe(now);
+        self.peers.reachable(peer, reachable);
     }
 
-    /// Renews a lease and compares dirty timestamps. `overridden` is stored when a peer is ahead, as in Java.
-    pub fn renew(
-        &mut self,
-        _now: Now,
-        _origin: Origin,
-        _key: &InstanceKey,
-        _last_dirty: Option<i64>,
-        _overridden: Option<Status>,
-    ) -> Renewed {
-        unimplemented!()
-    }
-
-    /// Removes an instance and its override.
-    pub fn cancel(&mut self, _now: Now, _origin: Origin, _key: &InstanceKey) -> Changed {
-        unimplemented!()
-    }
-
-    /// Sets the status readers see until it is cleared.
-    pub fn set_override(
-        &mut self,
-        _now: Now,
-        _origin: Origin,
-        _key: &InstanceKey,
-        _status: Status,
-        _last_dirty: Option<i64>,
-    ) -> Changed {
-        unimplemented!()
-    }
-
-    /// Removes the override and sets the plain status to `status` (`Unknown` if `None`: the next renewal is then
-    /// answered Missing, and the client registers again).
-    pub fn clear_override(
-        &mut self,
-        _now: Now,
-        _origin: Origin,
-        _key: &InstanceKey,
-        _status: Option<Status>,
-        _last_dirty: Option<i64>,
-    ) -> Changed {
-        unimplemented!()
-    }
-
-    /// Sets metadata entries; later registrations of the client win as its dirty timestamps say.
-    pub fn update_metadata(
-        &mut self,
-        _now: Now,
-        _origin: Origin,
-        _key: &InstanceKey,
-        _entries: &[(Arc<str>, Arc<str>)],
-    ) -> Changed {
-        unimplemented!()
-    }
-
-    /// Does what is due: expiry, eviction, retention. At most 4,096 leases a call; what is left is due at once.
-    pub fn handle_timeout(&mut self, _now: Now) {
-        unimplemented!()
-    }
-
-    /// When to call [`handle_timeout`](Self::handle_timeout) next, and why.
-    #[must_use]
-    pub fn poll_timeout(&self) -> Option<(Mono, Reason)> {
-        unimplemented!()
+    /// An operator says that whoever is missing is really gone: preservation ends, and overdue leases may be evicted.
+    pub fn accept_losses(&mut self, now: Now) {
+        self.observe(now);
+        self.preserver.accept();
+        self.conclude(now);
     }
 
     /// The next thing that happened.
     #[must_use]
     pub fn poll_event(&mut self) -> Option<Event> {
-        unimplemented!()
+        self.events.pop_front()
     }
 
-    /// The registry as readers see it at `now`, frozen again only if something changed.
-    pub fn snapshot(&mut self, _now: Now) -> Snapshot {
-        unimplemented!()
+    /// The registry as readers see it at `now`. Costs a few reference counts, and no more if nothing changed.
+    pub fn snapshot(&mut self, now: Now) -> Snapshot {
+        self.observe(now);
+        self.end_hold(now);
+        let reads = match self.phase {
+            Phase::Starting => Reads::Held(Hold::Starting),
+            Phase::Settling(_) => Reads::Held(Hold::EmptySync),
+            Phase::Open => Reads::Open,
+        };
+        self.listing
+            .snapshot(self.changes.version(), self.leases.applications(), reads)
+    }
+
+    /// What [`Snapshot::edition`] of a snapshot taken now would be: an older one with this edition is still current.
+    pub fn edition(&self) -> u64 {
+        self.listing.edition()
     }
 
     /// One lease, current, whether or not it has run out.
-    pub fn lease(&self, _now: Now, _key: &InstanceKey) -> Option<LeaseView> {
-        unimplemented!()
+    pub fn lease(&self, now: Now, key: &InstanceKey) -> Option<LeaseView> {
+        let slot = self.leases.find(key)?;
+        Some(self.view(now, self.leases.get(slot)))
+    }
+
+    /// How long ago any node heard of an instance.
+    pub fn age(&self, now: Now, key: &InstanceKey) -> Option<Duration> {
+        let heard = self.leases.get(self.leases.find(key)?).heard;
+        let age = Moment::of(now.mono).0.saturating_sub(heard.0);
+        Some(Duration::from_millis(u64::try_from(age).unwrap_or(0)))
     }
 
     /// One instance as single look-ups show it: a lease that has run out is hidden while eviction is possible, as in Java.
-    pub fn find(&self, _now: Now, _key: &InstanceKey) -> Option<LeaseView> {
-        unimplemented!()
+    pub fn find(&self, now: Now, key: &InstanceKey) -> Option<LeaseView> {
+        let slot = self.visible(now, key)?;
+        Some(self.view(now, self.leases.get(slot)))
     }
 
     /// The first instance with this id in the order of applications, as [`find`](Self::find) shows it.
-    pub fn find_by_id(&self, _now: Now, _id: &str) -> Option<LeaseView> {
-        unimplemented!()
+    pub fn find_by_id(&self, now: Now, id: &str) -> Option<LeaseView> {
+        let mut keys = self.listing.with_id(id);
+        keys.find_map(|key| self.find(now, key))
     }
 
     /// Why nobody is evicted, or why somebody may be, per application and zone.
-    pub fn explain(&self, _now: Now) -> Preservation {
-        unimplemented!()
+    pub fn explain(&self, now: Now) -> Preservation {
+        let overdue = self.leases.overdue();
+        let considered = &overdue[..overdue.len().min(NAMED_OF)];
+        let mut named: Vec<_> = considered
+            .iter()
+            .map(|slot| self.leases.get(*slot).key.clone())
+            .collect();
+        named.sort_unstable();
+        named.truncate(NAMED);
+        Preservation {
+            overdue: overdue.len(),
+            overdue_named: named,
+            ..self.preserver.explain(now, self.leases.len())
+        }
     }
 
     /// Counts and sizes.
     pub fn stats(&self) -> Stats {
-        unimplemented!()
+        Stats {
+            instances: self.leases.len(),
+            applications: self.leases.applications(),
+            by_status: self.listing.counts(),
+            overrides: self.overrides.len(),
+            tombstones: self.tombstones.len(),
+            forgotten: self.overrides.forgotten() + self.tombstones.forgotten(),
+            changes: self.changes.len(),
+            delta: self.listing.delta_len(),
+            version: self.changes.version(),
+            ..self.counters
+        }
+    }
+
+    /// At most `limit` changes after `version`, for readers that follow.
+    pub fn changes(&self, version: u64, limit: usize) -> Changes {
+        self.changes.since(version, limit)
+    }
+
+    /// At most `limit` overrides behind `after` in the order of their keys, also of absent instances; under Java's
+    /// rule the application is empty.
+    pub fn overrides(&self, after: Option<&InstanceKey>, limit: usize) -> Vec<(InstanceKey, Status)> {
+        let entries = self.overrides.iter(after).take(limit);
+        entries.map(|(key, status)| (key.clone(), status)).collect()
     }
 
     /// The last registrations, newest first, at most 1,000.
-    pub fn recent_registrations(&self, _now: Now) -> Vec<Recent> {
-        unimplemented!()
+    pub fn recent_registrations(&self, now: Now) -> Vec<Recent> {
+        self.registrations.list(now)
     }
 
     /// The last cancels and evictions, newest first, at most 1,000.
-    pub fn recent_cancels(&self, _now: Now) -> Vec<Recent> {
-        unimplemented!()
+    pub fn recent_cancels(&self, now: Now) -> Vec<Recent> {
+        self.cancels.list(now)
     }
+
+    /// The watched time at `now`: if nobody called when it was due, the time when it was.
+    fn ticks(&self, now: Now) -> Ticks {
+        let watched = self.unwatched(now).unwrap_or(now.mono);
+        self.watch.ticks(Moment::of(watched))
+    }
+
+    /// Takes note of `now` before anything is changed: what nobody watched moves every deadline.
+    fn observe(&mut self, now: Now) {
+        if let Some(from) = self.unwatched(now) {
+            let missed = now.mono.since(from);
+            self.watch.pause(Moment::of(from), millis(missed));
+            self.preserver.paused(missed);
+        }
+        self.seen = self.seen.max(now.mono);
+    }
+
+    /// Since when nobody watched, if a call at `now` comes too late.
+    fn unwatched(&self, now: Now) -> Option<Mono> {
+        if now.mono.0 <= self.seen.0 + UNWATCHED {
+            return None;
+        }
+        let (due, _) = self.poll_timeout()?;
+        let promised = due.max(self.seen);
+        (now.mono.0 > promised.0 + UNWATCHED).then_some(promised)
+    }
+
+    /// To be called at the end of whatever may begin or end preservation.
+    fn conclude(&mut self, now: Now) {
+        self.listing.dispose();
+        match self.preserver.turn(now) {
+            None => {}
+            Some(Turn::Began) => self.events.push_back(Event::Preserving(true)),
+            Some(Turn::Ended { grace }) => {
+                if grace {
+                    self.grace = Some(self.ticks(now));
+                }
+                self.events.push_back(Event::Preserving(false));
+            }
+        }
+    }
+
+    /// The lease of this key unless single look-ups hide it.
+    fn visible(&self, now: Now, key: &InstanceKey) -> Option<Slot> {
+        let slot = self.leases.find(key)?;
+        let hidden = self.ticks(now) > self.deadline(self.leases.get(slot)) && self.preserver.evicts(now);
+        (!hidden).then_some(slot)
+    }
+
+    /// From when on a lease may be evicted.
+    fn deadline(&self, lease: &Lease) -> Ticks {
+        let mut at = lease.expires(&self.watch, self.config.lease_expiry);
+        if self.peers.silent(lease.heard_via) {
+            at = at.after(lease.duration() * i64::from(self.config.silent_peer_hold));
+        }
+        match self.grace {
+            Some(grace) if at < grace => grace.after(lease.duration()),
+            Some(_) | None => at,
+        }
+    }
+
+    fn view(&self, now: Now, lease: &Lease) -> LeaseView {
+        lease.view(
+            now,
+            self.config.compat.renewal_shown_ahead,
+            self.config.own_id.as_deref(),
+        )
+    }
+
+    /// After `heard` of a lease has changed: it may be on time again.
+    fn heard(&mut self, now: Now, slot: Slot) {
+        let lease = self.leases.get(slot);
+        if lease.standing == Standing::OnTime {
+            return;
+        }
+        let late = lease.late(&self.watch);
+        let next = if late >= self.ticks(now) {
+            let (app, zone) = (lease.key.app(), lease.zone());
+            let standing = self.preserver.on_time_again(app, zone, lease.standing);
+            self.leases.get_mut(slot).standing = standing;
+            late
+        } else {
+            self.deadline(lease)
+        };
+        self.leases.clear_overdue(slot);
+        self.leases.file(slot, next);
+    }
+
+    /// Shows the new state of a lease to readers, as a new version. A `hidden` change stays out of the delta.
+    fn publish(&mut self, now: Now, slot: Slot, hidden: bool) -> u64 {
+        let lease = self.leases.get(slot);
+        let (key, instance) = (lease.key.clone(), Arc::clone(&lease.instance));
+        let version = self.log(now, key, lease.action, instance);
+        let lease = self.leases.get_mut(slot);
+        if !hidden {
+            lease.in_delta = Some(version);
+            self.changes.clear_gone(&lease.key);
+        }
+        let lease = self.leases.get(slot);
+        let view = self.view(now, lease);
+        self.listing.put(&lease.key, view, lease.in_delta.is_some());
+        version
+    }
+
+    /// Notes a change in the log, which may push an older one out of it and of the delta.
+    fn log(&mut self, now: Now, key: InstanceKey, action: Action, instance: Arc<Instance>) -> u64 {
+        let ticks = self.ticks(now);
+        let (version, left) = self.changes.push(ticks, key, action, instance);
+        if let Some((version, key)) = left {
+            self.leave_delta(&key, version);
+        }
+        version
+    }
+
+    /// Takes an instance out of the delta, if it has not changed again since `version`.
+    fn leave_delta(&mut self, key: &InstanceKey, version: u64) {
+        let gone = self.changes.forget_gone(key, version);
+        let left = self.leases.find(key).is_some_and(|slot| {
+            let lease = self.leases.get_mut(slot);
+            let last = lease.in_delta == Some(version);
+            if last {
+                lease.in_delta = None;
+            }
+            last
+        });
+        if gone || left {
+            self.listing.leave_delta(key);
+        }
+    }
+
+    fn applied(
+        &mut self,
+        key: InstanceKey,
+        kind: AppliedKind,
+        before: Option<Arc<Instance>>,
+        after: Option<Arc<Instance>>,
+        origin: Origin,
+    ) {
+        self.seq += 1;
+        self.events.push_back(Event::Applied {
+            seq: self.seq,
+            version: self.changes.version(),
+            key,
+            kind,
+            before,
+            after,
+            origin,
+        });
+    }
+}
+
+/// Whole milliseconds of a duration, saturating.
+fn millis(duration: Duration) -> i64 {
+    i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }

@@ -12,14 +12,15 @@ use core::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
+use crate::changes::Recent;
+use crate::command::{Changed, Command, Origin, Registered, Renewed, Reply};
 use crate::config::Config;
 use crate::event::Event;
 use crate::model::{Instance, InstanceKey, Status};
 use crate::preservation::Preservation;
-use crate::registry::{
-    Changed, Command, Origin, Reason, Recent, Registered, Registry, Renewed, Reply, Stats,
-};
+use crate::registry::Registry;
 use crate::snapshot::{LeaseView, Snapshot};
+use crate::stats::{Reason, Stats};
 use crate::time::Now;
 
 mod subscription;

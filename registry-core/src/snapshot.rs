@@ -2,9 +2,12 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 
+use crate::listing::{Address, order};
 use crate::model::{Action, Instance, InstanceKey, LeaseTerms, Status};
-use crate::time::{Mono, Wall};
+use crate::pages::{Page, Pages, Place};
+use crate::time::Wall;
 
 /// One instance with its lease, as readers see it.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,26 +46,6 @@ pub struct LeaseTimes {
     pub service_up: Wall,
 }
 
-/// Up to 128 consecutive instances in the order of their keys. Never changes: a change makes a new page with a new number.
-#[derive(Debug)]
-pub struct Page {
-    number: u64,
-    instances: Vec<Arc<LeaseView>>,
-    frozen: Mono,
-}
-
-impl Page {
-    /// Unique among all pages of this registry: encoded copies can be kept by it.
-    pub fn number(&self) -> u64 {
-        self.number
-    }
-
-    /// The instances.
-    pub fn instances(&self) -> &[Arc<LeaseView>] {
-        &self.instances
-    }
-}
-
 /// Whether lists may be read.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reads {
@@ -85,7 +68,8 @@ pub enum Hold {
 #[derive(Clone, Copy, Debug)]
 pub struct Application<'a> {
     snapshot: &'a Snapshot,
-    first: (usize, usize),
+    name: &'a Arc<str>,
+    first: Place,
     len: usize,
 }
 
@@ -96,24 +80,50 @@ pub struct Snapshot {
 }
 
 #[derive(Debug)]
-struct Frozen {
-    version: u64,
+pub(crate) struct Frozen {
+    pub(crate) version: u64,
+    pub(crate) edition: u64,
+    pub(crate) reads: Reads,
+    pub(crate) applications: usize,
+    pub(crate) instances: Pages<Arc<LeaseView>>,
+    pub(crate) ids: Pages<InstanceKey>,
+    pub(crate) vips: Pages<Address>,
+    pub(crate) secure_vips: Pages<Address>,
+    pub(crate) delta: Pages<Arc<LeaseView>>,
+    pub(crate) counts: [usize; 5],
 }
 
 impl Snapshot {
+    pub(crate) fn new(frozen: Frozen) -> Self {
+        Self {
+            frozen: Arc::new(frozen),
+        }
+    }
+
+    /// What is in it, if nobody else holds it.
+    pub(crate) fn unshared(self) -> Option<Frozen> {
+        Arc::into_inner(self.frozen)
+    }
+
     /// The version of the registry it shows: a count of changes since boot; heartbeats do not count.
     pub fn version(&self) -> u64 {
         self.frozen.version
     }
 
+    /// Counts whatever a snapshot may show differently from the one before: changes, but also what leaves the delta, lease
+    /// times taken again, and whether lists may be read. Equal editions are equal snapshots.
+    pub fn edition(&self) -> u64 {
+        self.frozen.edition
+    }
+
     /// Whether lists may be read.
     pub fn reads(&self) -> Reads {
-        unimplemented!()
+        self.frozen.reads
     }
 
     /// How many instances there are.
     pub fn len(&self) -> usize {
-        unimplemented!()
+        self.frozen.instances.len()
     }
 
     /// Whether there is none.
@@ -121,49 +131,80 @@ impl Snapshot {
         self.len() == 0
     }
 
+    /// How many applications there are.
+    pub fn application_count(&self) -> usize {
+        self.frozen.applications
+    }
+
     /// All instances in the order of their keys, by pages. An application may begin and end inside a page.
-    pub fn pages(&self) -> &[Arc<Page>] {
-        unimplemented!()
+    pub fn pages(&self) -> impl Iterator<Item = &Arc<Page>> {
+        self.frozen.instances.pages()
     }
 
     /// All instances, in order.
     pub fn instances(&self) -> impl Iterator<Item = &Arc<LeaseView>> {
-        self.pages().iter().flat_map(|page| page.instances())
+        self.pages().flat_map(|page| page.instances())
     }
 
     /// The applications, by name.
     pub fn applications(&self) -> impl Iterator<Item = Application<'_>> {
-        core::iter::from_fn(|| unimplemented!())
+        let mut next = Place::FIRST;
+        core::iter::from_fn(move || {
+            let name = &self.frozen.instances.entry(next)?.instance.app;
+            let application = self.run(name, next);
+            next = self.end(name);
+            Some(application)
+        })
     }
 
     /// The application of this (upper-case) name, `None` if it has no instance.
-    pub fn application(&self, _name: &str) -> Option<Application<'_>> {
-        unimplemented!()
+    pub fn application(&self, name: &str) -> Option<Application<'_>> {
+        let (first, _) = self
+            .frozen
+            .instances
+            .seek(|view| (*view.instance.app).cmp(name).then(Ordering::Greater));
+        let app = &self.frozen.instances.entry(first)?.instance.app;
+        (**app == *name).then(|| self.run(app, first))
     }
 
     /// One instance as this snapshot has it (its lease times may be old: see `Config::listed_lease_age`).
-    pub fn instance(&self, _key: &InstanceKey) -> Option<&Arc<LeaseView>> {
-        unimplemented!()
+    pub fn instance(&self, key: &InstanceKey) -> Option<&Arc<LeaseView>> {
+        let (place, found) = self.frozen.instances.seek(|view| order(view, key));
+        self.frozen.instances.entry(place).filter(|_| found)
+    }
+
+    /// All instances from the first one behind `after` on (from the very first for `None`), in order: for readers that
+    /// come page by page.
+    pub fn instances_after(&self, after: Option<&InstanceKey>) -> impl Iterator<Item = &Arc<LeaseView>> {
+        let place = after.map_or(Place::FIRST, |key| {
+            let behind = |view: &Arc<LeaseView>| order(view, key).then(Ordering::Less);
+            self.frozen.instances.seek(behind).0
+        });
+        self.frozen.instances.iter_from(place)
     }
 
     /// Instances with this id, in the order of their applications.
-    pub fn by_id(&self, _id: &str) -> Vec<Arc<LeaseView>> {
-        unimplemented!()
+    pub fn by_id(&self, id: &str) -> Vec<Arc<LeaseView>> {
+        let ids = &self.frozen.ids;
+        let (first, _) = ids.seek(|key| (**key.id()).cmp(id).then(Ordering::Greater));
+        let keys = ids.iter_from(first).take_while(|key| **key.id() == *id);
+        self.views(keys)
     }
 
     /// Instances of which one element of the comma-separated `vipAddress` is exactly this, in the order of their keys.
-    pub fn by_vip(&self, _vip: &str) -> Vec<Arc<LeaseView>> {
-        unimplemented!()
+    /// Only the first 64 elements of each are looked at.
+    pub fn by_vip(&self, vip: &str) -> Vec<Arc<LeaseView>> {
+        self.by_address(&self.frozen.vips, vip)
     }
 
     /// The same for `secureVipAddress`.
-    pub fn by_secure_vip(&self, _vip: &str) -> Vec<Arc<LeaseView>> {
-        unimplemented!()
+    pub fn by_secure_vip(&self, vip: &str) -> Vec<Arc<LeaseView>> {
+        self.by_address(&self.frozen.secure_vips, vip)
     }
 
     /// How many instances have each status, in the order of [`Status::ALL`].
     pub fn counts(&self) -> [usize; 5] {
-        unimplemented!()
+        self.frozen.counts
     }
 
     /// The reconcile hash of all instances: `STATUS_count_` for each status that occurs, by name.
@@ -173,8 +214,64 @@ impl Snapshot {
 
     /// Whatever changed within the retention, each instance once in its latest state, cancelled ones as
     /// [`Action::Deleted`]; in the order of their keys.
-    pub fn delta(&self) -> &[Arc<LeaseView>] {
-        unimplemented!()
+    pub fn delta(&self) -> Vec<Arc<LeaseView>> {
+        let pages = self.delta_pages();
+        pages.flat_map(|page| page.instances()).cloned().collect()
+    }
+
+    /// The same, by pages.
+    pub fn delta_pages(&self) -> impl Iterator<Item = &Arc<Page>> {
+        self.frozen.delta.pages()
+    }
+
+    /// How many instances are in the delta.
+    pub fn delta_len(&self) -> usize {
+        self.frozen.delta.len()
+    }
+
+    fn by_address(&self, index: &Pages<Address>, address: &str) -> Vec<Arc<LeaseView>> {
+        let (first, _) = index.seek(|(other, _)| (**other).cmp(address).then(Ordering::Greater));
+        let entries = index.iter_from(first);
+        let entries = entries.take_while(|(other, _)| **other == *address);
+        self.views(entries.map(|(_, key)| key))
+    }
+
+    fn views<'a>(&self, keys: impl Iterator<Item = &'a InstanceKey>) -> Vec<Arc<LeaseView>> {
+        keys.filter_map(|key| self.instance(key).cloned()).collect()
+    }
+
+    /// The application whose first instance is there.
+    fn run<'a>(&'a self, name: &'a Arc<str>, first: Place) -> Application<'a> {
+        Application {
+            snapshot: self,
+            name,
+            first,
+            len: self.frozen.instances.between(first, self.end(name)),
+        }
+    }
+
+    /// The place behind the last instance of an application.
+    fn end(&self, name: &str) -> Place {
+        let behind = |view: &Arc<LeaseView>| (*view.instance.app).cmp(name).then(Ordering::Less);
+        self.frozen.instances.seek(behind).0
+    }
+}
+
+impl<'a> Application<'a> {
+    /// Its name.
+    pub fn name(&self) -> &'a Arc<str> {
+        self.name
+    }
+
+    /// How many instances it has; at least one.
+    pub fn count(&self) -> usize {
+        self.len
+    }
+
+    /// Its instances, by id.
+    pub fn instances(&self) -> impl Iterator<Item = &'a Arc<LeaseView>> + use<'a> {
+        let instances = &self.snapshot.frozen.instances;
+        instances.iter_from(self.first).take(self.len)
     }
 }
 
@@ -188,16 +285,4 @@ pub fn reconcile_hash(counts: [usize; 5]) -> alloc::string::String {
         }
     }
     hash
-}
-impl<'a> Application<'a> {
-    /// Its name.
-    pub fn name(&self) -> &'a Arc<str> {
-        unimplemented!()
-    }
-
-    /// Its instances, by id.
-    pub fn instances(&self) -> impl ExactSizeIterator<Item = &'a Arc<LeaseView>> + use<'a> {
-        let _ = (self.snapshot, self.first, self.len);
-        core::iter::empty()
-    }
 }

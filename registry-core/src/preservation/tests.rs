@@ -10,7 +10,7 @@ use super::{Preserver, Standing, Turn};
 use crate::config::{Measure, PreservationConfig};
 use crate::hash::Keyed;
 use crate::model::InstanceKey;
-use crate::registry::Reason;
+use crate::stats::Reason;
 use crate::time::{Mono, Now, Wall};
 
 /// A preserver with leases `0..` of one application, zones a and b in turn.

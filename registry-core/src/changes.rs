@@ -1,0 +1,217 @@
+//! What changed, in order: for readers that follow with a cursor, and for the delta.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::model::{Action, Instance, InstanceKey};
+use crate::time::Wall;
+use crate::watch::{Moment, Ticks};
+
+/// One change of one instance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The version of the registry that it made.
+    pub version: u64,
+    /// Whom it concerns.
+    pub key: InstanceKey,
+    /// What it was.
+    pub action: Action,
+    /// The instance after it, or before it was deleted.
+    pub instance: Arc<Instance>,
+}
+
+/// What a reader gets who has seen everything up to some version.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Changes {
+    /// The changes after that version, in order; more are there if the last one is older than `current`.
+    Since {
+        /// They.
+        changes: Vec<Change>,
+        /// The version of the registry now.
+        current: u64,
+    },
+    /// Too many changes lie between, or the version is not of this registry: read a snapshot, and follow from its version.
+    Lost {
+        /// The version of the registry now.
+        current: u64,
+    },
+}
+
+/// The log. Each version is one change.
+#[derive(Debug)]
+pub(crate) struct ChangeLog {
+    entries: VecDeque<Entry>,
+    version: u64,
+    limit: usize,
+    /// Version of the first change that may still be in the delta.
+    delta_from: u64,
+    /// Instances that are gone and still in the delta, with the version of their last change.
+    gone: BTreeMap<InstanceKey, u64>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    at: Ticks,
+    key: InstanceKey,
+    action: Action,
+    instance: Arc<Instance>,
+}
+
+impl ChangeLog {
+    /// An empty log of at most `limit` changes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self {
+            entries: VecDeque::with_capacity(limit.max(1)),
+            version: 0,
+            limit: limit.max(1),
+            delta_from: 1,
+            gone: BTreeMap::new(),
+        }
+    }
+
+    /// The version of the registry.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// How many changes are kept.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Notes a change and gives its version. `leaves` is told of the change that had to make room for it, if that may
+    /// still be in the delta.
+    pub(crate) fn push(
+        &mut self,
+        now: Ticks,
+        key: InstanceKey,
+        action: Action,
+        instance: Arc<Instance>,
+    ) -> (u64, Option<(u64, InstanceKey)>) {
+        let mut left = None;
+        if self.entries.len() == self.limit {
+            let first = self.first();
+            let entry = self.entries.pop_front();
+            if first >= self.delta_from {
+                self.delta_from = first + 1;
+                left = entry.map(|entry| (first, entry.key));
+            }
+        }
+        self.version += 1;
+        self.entries.push_back(Entry {
+            at: now,
+            key,
+            action,
+            instance,
+        });
+        (self.version, left)
+    }
+
+    /// When the oldest change in the delta was made.
+    pub(crate) fn oldest_in_delta(&self) -> Option<Ticks> {
+        let index = usize::try_from(self.delta_from.checked_sub(self.first())?).ok()?;
+        self.entries.get(index).map(|entry| entry.at)
+    }
+
+    /// Takes from the delta the oldest change if it was made by `then`.
+    pub(crate) fn leave_delta(&mut self, then: Ticks) -> Option<(u64, InstanceKey)> {
+        if self.oldest_in_delta()? > then {
+            return None;
+        }
+        let version = self.delta_from;
+        self.delta_from += 1;
+        let index = usize::try_from(version - self.first()).ok()?;
+        self.entries.get(index).map(|entry| (version, entry.key.clone()))
+    }
+
+    /// An instance is gone, but in the delta.
+    pub(crate) fn set_gone(&mut self, key: InstanceKey, version: u64) {
+        self.gone.insert(key, version);
+    }
+
+    /// It is there again.
+    pub(crate) fn clear_gone(&mut self, key: &InstanceKey) {
+        if !self.gone.is_empty() {
+            self.gone.remove(key);
+        }
+    }
+
+    /// Forgets that it is gone if `version` was its last change; tells whether it was.
+    pub(crate) fn forget_gone(&mut self, key: &InstanceKey, version: u64) -> bool {
+        let last = self.gone.get(key) == Some(&version);
+        if last {
+            self.gone.remove(key);
+        }
+        last
+    }
+
+    /// At most `limit` changes after `version`.
+    pub(crate) fn since(&self, version: u64, limit: usize) -> Changes {
+        let current = self.version;
+        let skipped = (version + 1)
+            .checked_sub(self.first())
+            .and_then(|skipped| usize::try_from(skipped).ok())
+            .filter(|skipped| *skipped <= self.entries.len());
+        let Some(skipped) = skipped else {
+            return Changes::Lost { current };
+        };
+        let changes = self
+            .entries
+            .range(skipped..)
+            .zip(version + 1..)
+            .take(limit)
+            .map(|(entry, version)| Change {
+                version,
+                key: entry.key.clone(),
+                action: entry.action,
+                instance: Arc::clone(&entry.instance),
+            })
+            .collect();
+        Changes::Since { changes, current }
+    }
+
+    /// The version of the oldest entry, or of the next one.
+    fn first(&self) -> u64 {
+        self.version + 1 - self.entries.len() as u64
+    }
+}
+
+/// A registration or cancel, as the list of recent ones shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recent {
+    /// When.
+    pub at: Wall,
+    /// Who.
+    pub key: InstanceKey,
+}
+
+/// At most this many are listed.
+const RECENT: usize = 1_000;
+
+/// The last registrations, or cancels.
+#[derive(Debug, Default)]
+pub(crate) struct Recents {
+    entries: VecDeque<(Moment, InstanceKey)>,
+}
+
+impl Recents {
+    /// Adds one.
+    pub(crate) fn push(&mut self, now: Moment, key: &InstanceKey) {
+        if self.entries.len() == RECENT {
+            self.entries.pop_front();
+        }
+        self.entries.push_back((now, key.clone()));
+    }
+
+    /// All, newest first.
+    pub(crate) fn list(&self, now: crate::time::Now) -> Vec<Recent> {
+        let newest_first = self.entries.iter().rev();
+        newest_first
+            .map(|(at, key)| Recent {
+                at: at.wall(now),
+                key: key.clone(),
+            })
+            .collect()
+    }
+}

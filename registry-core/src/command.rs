@@ -1,0 +1,141 @@
+//! Changes to the registry as values, and what becomes of them.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::model::{Instance, InstanceKey, Status};
+#[cfg(doc)]
+use crate::registry::Registry;
+use crate::snapshot::LeaseView;
+
+/// Who asks for a change. Only what a peer sent is not forwarded to peers.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Origin {
+    /// A client.
+    Client,
+    /// An operator, by our own interfaces.
+    Operator,
+    /// The node itself, for its own instance.
+    Own,
+    /// Another server.
+    Peer(PeerId),
+}
+
+/// Names a peer: the URL or address it is known by.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct PeerId(pub Arc<str>);
+
+/// A change to the registry as a value: what frontends decode and peers send.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Command {
+    /// Takes over another node's copy if it wins by (dirty, content hash).
+    Adopt {
+        /// The copy.
+        instance: Arc<Instance>,
+        /// How long ago anybody heard of it.
+        age: Duration,
+    },
+    /// See [`Registry::cancel`].
+    Cancel {
+        /// Whom.
+        key: InstanceKey,
+    },
+    /// See [`Registry::clear_override`].
+    ClearOverride {
+        /// Whose.
+        key: InstanceKey,
+        /// The status to fall back to; `None` is `Unknown`.
+        status: Option<Status>,
+        /// New dirty timestamp, adopted if it is greater.
+        last_dirty: Option<i64>,
+    },
+    /// See [`Registry::update_metadata`].
+    Metadata {
+        /// Whose.
+        key: InstanceKey,
+        /// What to set.
+        entries: Vec<(Arc<str>, Arc<str>)>,
+    },
+    /// See [`Registry::set_override`].
+    Override {
+        /// Whose.
+        key: InstanceKey,
+        /// The status to show.
+        status: Status,
+        /// New dirty timestamp, adopted if it is greater.
+        last_dirty: Option<i64>,
+    },
+    /// See [`Registry::register`].
+    Register {
+        /// The instance.
+        instance: Arc<Instance>,
+        /// How long ago the sender heard of it; zero from a client.
+        age: Duration,
+    },
+    /// See [`Registry::renew`].
+    Renew {
+        /// Whose lease.
+        key: InstanceKey,
+        /// The sender's version of the content.
+        last_dirty: Option<i64>,
+        /// The override the sending peer holds.
+        overridden: Option<Status>,
+    },
+}
+
+/// What became of a [`Command`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Reply {
+    /// Of `Register` and `Adopt`.
+    Registered(Registered),
+    /// Of `Renew`.
+    Renewed(Renewed),
+    /// Of everything else.
+    Changed(Changed),
+}
+
+/// What became of a registration.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Registered {
+    /// It is in the registry.
+    Accepted,
+    /// A copy with a newer dirty timestamp was kept; its lease starts afresh.
+    KeptNewer,
+    /// Refused: a tombstone with a newer dirty timestamp is there, or the offer is as old as its lease. Peers only.
+    Refused,
+}
+
+/// What became of a renewal: outcomes, not errors (200, 404, 404, 409 with the copy).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Renewed {
+    /// Renewed.
+    Ok,
+    /// No such lease (or its status is unknown): register.
+    Missing,
+    /// Renewed, but the sender has newer content: register.
+    Ahead,
+    /// Renewed, but ours is newer than the sending peer's: take this copy.
+    Behind(Arc<LeaseView>),
+}
+
+/// What became of a cancel, override or metadata change.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Changed {
+    /// Done.
+    Ok,
+    /// No such instance; nothing changed.
+    Missing,
+}
+
+impl Origin {
+    /// Whether it is another server: its word on a status counts, and what it sent is not forwarded.
+    pub const fn is_peer(&self) -> bool {
+        match self {
+            Self::Peer(_) => true,
+            Self::Client | Self::Operator | Self::Own => false,
+        }
+    }
+}

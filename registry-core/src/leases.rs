@@ -1,0 +1,272 @@
+//! All leases: found by application and id, filed by when they are to be looked at, and those that have run out.
+//!
+//! No operation here costs more than a few steps, however many leases there are: tables grow a part at a time, leases
+//! never move, and a due lease is taken from a bucket one at a time.
+
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::hash::BuildHasher as _;
+
+use crate::hash::Keyed;
+use crate::lease::Lease;
+use crate::model::InstanceKey;
+use crate::table::Table;
+use crate::watch::Ticks;
+
+/// Milliseconds per expiry bucket.
+const BUCKET: i64 = 1_000;
+/// Leases per chunk of memory.
+const CHUNK: usize = 1_024;
+
+/// Where a lease is. Good until the lease is removed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Slot(u32);
+
+/// The leases.
+#[derive(Debug)]
+pub(crate) struct Leases {
+    chunks: Vec<Vec<Entry>>,
+    free: Option<Slot>,
+    apps: Table<App>,
+    keyed: Keyed,
+    len: usize,
+    /// By the second in which they are to be looked at: the first of a doubly linked list.
+    buckets: BTreeMap<i64, Slot>,
+    overdue: Vec<Slot>,
+}
+
+#[derive(Debug)]
+struct App {
+    name: Arc<str>,
+    ids: Table<Slot>,
+}
+
+#[derive(Debug)]
+enum Entry {
+    Free(Option<Slot>),
+    Held(Box<Filed>),
+}
+
+#[derive(Debug)]
+struct Filed {
+    lease: Lease,
+    bucket: Option<i64>,
+    previous: Option<Slot>,
+    next: Option<Slot>,
+    overdue: Option<usize>,
+}
+
+impl Leases {
+    /// None.
+    pub(crate) fn new(keyed: Keyed) -> Self {
+        Self {
+            chunks: Vec::new(),
+            free: None,
+            apps: Table::new(),
+            keyed,
+            len: 0,
+            buckets: BTreeMap::new(),
+            overdue: Vec::new(),
+        }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// How many applications have one.
+    pub(crate) fn applications(&self) -> usize {
+        self.apps.len()
+    }
+
+    /// Where the lease of this key is.
+    pub(crate) fn find(&self, key: &InstanceKey) -> Option<Slot> {
+        let app = self
+            .apps
+            .find(self.keyed.hash_one(&**key.app()), |app| app.name == *key.app())?;
+        app.ids
+            .find(self.keyed.hash_one(&**key.id()), |slot| {
+                self.get(*slot).key.id() == key.id()
+            })
+            .copied()
+    }
+
+    /// The lease there.
+    pub(crate) fn get(&self, slot: Slot) -> &Lease {
+        &self.filed(slot).lease
+    }
+
+    /// The lease there, to be changed (but not its key).
+    pub(crate) fn get_mut(&mut self, slot: Slot) -> &mut Lease {
+        &mut self.filed_mut(slot).lease
+    }
+
+    /// Adds a lease; there must be none of its key.
+    pub(crate) fn insert(&mut self, lease: Lease) -> Slot {
+        let app_hash = self.keyed.hash_one(&**lease.key.app());
+        let id_hash = self.keyed.hash_one(&**lease.key.id());
+        let name = Arc::clone(lease.key.app());
+        let slot = self.place(Filed {
+            lease,
+            bucket: None,
+            previous: None,
+            next: None,
+            overdue: None,
+        });
+        match self.apps.find_mut(app_hash, |app| app.name == name) {
+            Some(app) => app.ids.insert(id_hash, slot),
+            None => {
+                let mut ids = Table::new();
+                ids.insert(id_hash, slot);
+                self.apps.insert(app_hash, App { name, ids });
+            }
+        }
+        self.len += 1;
+        slot
+    }
+
+    /// Takes a lease out of everything.
+    pub(crate) fn remove(&mut self, slot: Slot) -> Lease {
+        self.unfile(slot);
+        self.clear_overdue(slot);
+        let free = Entry::Free(self.free.replace(slot));
+        let Entry::Held(filed) = core::mem::replace(self.entry_mut(slot), free) else {
+            unreachable!("a slot is removed once");
+        };
+        let key = &filed.lease.key;
+        let app_hash = self.keyed.hash_one(&**key.app());
+        let id_hash = self.keyed.hash_one(&**key.id());
+        let app = self
+            .apps
+            .find_mut(app_hash, |app| app.name == *key.app())
+            .expect("the application of a lease is there");
+        app.ids.remove(id_hash, |other| *other == slot);
+        if app.ids.len() == 0 {
+            self.apps.remove(app_hash, |app| app.name == *key.app());
+        }
+        self.len -= 1;
+        filed.lease
+    }
+
+    /// Sees to it that the lease is looked at as soon as `at` has passed, and not before.
+    pub(crate) fn file(&mut self, slot: Slot, at: Ticks) {
+        let bucket = at.0.div_euclid(BUCKET) + 1;
+        if self.filed(slot).bucket == Some(bucket) {
+            return;
+        }
+        self.unfile(slot);
+        let next = self.buckets.insert(bucket, slot);
+        if let Some(next) = next {
+            self.filed_mut(next).previous = Some(slot);
+        }
+        let filed = self.filed_mut(slot);
+        filed.bucket = Some(bucket);
+        filed.next = next;
+    }
+
+    /// When the next lease is to be looked at.
+    pub(crate) fn next_due(&self) -> Option<Ticks> {
+        let (bucket, _) = self.buckets.first_key_value()?;
+        Some(Ticks(bucket * BUCKET))
+    }
+
+    /// Takes a lease that is to be looked at by `now`; it is not filed any more.
+    pub(crate) fn take_due(&mut self, now: Ticks) -> Option<Slot> {
+        let (bucket, slot) = self.buckets.first_key_value()?;
+        if bucket * BUCKET > now.0 {
+            return None;
+        }
+        let slot = *slot;
+        self.unfile(slot);
+        Some(slot)
+    }
+
+    /// The leases that have run out, in no order.
+    pub(crate) fn overdue(&self) -> &[Slot] {
+        &self.overdue
+    }
+
+    /// Whether this one is among them.
+    pub(crate) fn is_overdue(&self, slot: Slot) -> bool {
+        self.filed(slot).overdue.is_some()
+    }
+
+    /// Puts it among them.
+    pub(crate) fn set_overdue(&mut self, slot: Slot) {
+        if !self.is_overdue(slot) {
+            self.filed_mut(slot).overdue = Some(self.overdue.len());
+            self.overdue.push(slot);
+        }
+    }
+
+    /// Takes it from among them.
+    pub(crate) fn clear_overdue(&mut self, slot: Slot) {
+        if let Some(index) = self.filed_mut(slot).overdue.take() {
+            self.overdue.swap_remove(index);
+            if let Some(moved) = self.overdue.get(index).copied() {
+                self.filed_mut(moved).overdue = Some(index);
+            }
+        }
+    }
+
+    /// Takes a lease out of its bucket.
+    fn unfile(&mut self, slot: Slot) {
+        let filed = self.filed_mut(slot);
+        let (previous, next) = (filed.previous.take(), filed.next.take());
+        let Some(bucket) = filed.bucket.take() else { return };
+        if let Some(next) = next {
+            self.filed_mut(next).previous = previous;
+        }
+        match (previous, next) {
+            (Some(previous), next) => self.filed_mut(previous).next = next,
+            (None, Some(next)) => {
+                self.buckets.insert(bucket, next);
+            }
+            (None, None) => {
+                self.buckets.remove(&bucket);
+            }
+        }
+    }
+
+    fn place(&mut self, filed: Filed) -> Slot {
+        let held = Entry::Held(Box::new(filed));
+        if let Some(slot) = self.free {
+            let Entry::Free(next) = core::mem::replace(self.entry_mut(slot), held) else {
+                unreachable!("the list of free slots holds free ones");
+            };
+            self.free = next;
+            return slot;
+        }
+        if self.chunks.last().is_none_or(|chunk| chunk.len() == CHUNK) {
+            self.chunks.push(Vec::with_capacity(CHUNK));
+        }
+        let index = (self.chunks.len() - 1) * CHUNK;
+        let chunk = self.chunks.last_mut().expect("one was just added");
+        chunk.push(held);
+        let index = index + chunk.len() - 1;
+        Slot(u32::try_from(index).expect("there are fewer than four thousand million leases"))
+    }
+
+    fn filed(&self, slot: Slot) -> &Filed {
+        let index = slot.0 as usize;
+        match &self.chunks[index / CHUNK][index % CHUNK] {
+            Entry::Held(filed) => filed,
+            Entry::Free(_) => unreachable!("a slot is not used after its lease was removed"),
+        }
+    }
+
+    fn filed_mut(&mut self, slot: Slot) -> &mut Filed {
+        match self.entry_mut(slot) {
+            Entry::Held(filed) => filed,
+            Entry::Free(_) => unreachable!("a slot is not used after its lease was removed"),
+        }
+    }
+
+    fn entry_mut(&mut self, slot: Slot) -> &mut Entry {
+        let index = slot.0 as usize;
+        &mut self.chunks[index / CHUNK][index % CHUNK]
+    }
+}

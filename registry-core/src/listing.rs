@@ -1,0 +1,266 @@
+//! The registry as readers see it, kept ready to be frozen: a snapshot costs a few reference counts.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+
+use crate::model::{Instance, InstanceKey};
+use crate::pages::{Edits, Pages, Place};
+use crate::snapshot::{Frozen, LeaseView, Reads, Snapshot};
+
+/// At most this many virtual addresses of one instance can be asked for; a longer list is shown, but not searched.
+const ADDRESSES: usize = 64;
+/// Pages of old snapshots taken apart per call.
+const DISPOSED: usize = 2;
+
+/// An element of a comma-separated list of virtual addresses, and who has it.
+pub(crate) type Address = (Arc<str>, InstanceKey);
+
+/// What the next snapshot will be.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    instances: Pages<Arc<LeaseView>>,
+    ids: Pages<InstanceKey>,
+    vips: Pages<Address>,
+    secure_vips: Pages<Address>,
+    delta: Pages<Arc<LeaseView>>,
+    counts: [usize; 5],
+    edits: Edits,
+    edition: u64,
+    published: Option<Snapshot>,
+    /// Snapshots that nobody else holds, to be taken apart a few pages at a time.
+    retired: Vec<Frozen>,
+    /// The last page whose lease times were taken again ends with this key.
+    refreshed: Option<InstanceKey>,
+}
+
+impl Listing {
+    /// Nothing.
+    pub(crate) fn new() -> Self {
+        Self {
+            instances: Pages::new(),
+            ids: Pages::new(),
+            vips: Pages::new(),
+            secure_vips: Pages::new(),
+            delta: Pages::new(),
+            counts: [0; 5],
+            edits: Edits::default(),
+            edition: 0,
+            published: None,
+            retired: Vec::new(),
+            refreshed: None,
+        }
+    }
+
+    /// Counts whatever a new snapshot would show differently from the one before.
+    pub(crate) fn edition(&self) -> u64 {
+        self.edition
+    }
+
+    /// Says that a new snapshot would differ.
+    pub(crate) fn touch(&mut self) {
+        self.edition += 1;
+    }
+
+    /// Instances by status.
+    pub(crate) fn counts(&self) -> [usize; 5] {
+        self.counts
+    }
+
+    /// Entries of the delta.
+    pub(crate) fn delta_len(&self) -> usize {
+        self.delta.len()
+    }
+
+    /// Pages that had to be copied so far: the dear part of a change.
+    pub(crate) fn copies(&self) -> usize {
+        self.edits.copies()
+    }
+
+    /// Lists an instance, or its new state; also in the delta if `in_delta`.
+    pub(crate) fn put(&mut self, key: &InstanceKey, view: LeaseView, in_delta: bool) {
+        self.touch();
+        let view = Arc::new(view);
+        let order = |other: &Arc<LeaseView>| order(other, key);
+        if in_delta {
+            self.delta.put(&mut self.edits, order, Arc::clone(&view));
+        }
+        let instance = Arc::clone(&view.instance);
+        self.counts[instance.status as usize] += 1;
+        let before = self.instances.put(&mut self.edits, order, view);
+        let before = before.as_ref().map(|view| &*view.instance);
+        match before {
+            Some(before) => self.counts[before.status as usize] -= 1,
+            None => {
+                self.ids
+                    .put(&mut self.edits, |other| by_id(other, key), key.clone());
+            }
+        }
+        self.index(key, before, Some(&instance));
+    }
+
+    /// Lists an instance no more. Its last state goes to the delta if `last` is given.
+    pub(crate) fn take(&mut self, key: &InstanceKey, last: Option<LeaseView>) {
+        self.touch();
+        let order = |other: &Arc<LeaseView>| order(other, key);
+        if let Some(last) = last {
+            self.delta.put(&mut self.edits, order, Arc::new(last));
+        }
+        if let Some(before) = self.instances.remove(&mut self.edits, order) {
+            self.counts[before.instance.status as usize] -= 1;
+            self.ids.remove(&mut self.edits, |other| by_id(other, key));
+            self.index(key, Some(&before.instance), None);
+        }
+    }
+
+    /// Takes an instance out of the delta.
+    pub(crate) fn leave_delta(&mut self, key: &InstanceKey) {
+        self.touch();
+        self.delta.remove(&mut self.edits, |other| order(other, key));
+    }
+
+    /// The instances with this id, in the order of their applications.
+    pub(crate) fn with_id(&self, id: &str) -> impl Iterator<Item = &InstanceKey> {
+        let (place, _) = self
+            .ids
+            .seek(|other| (**other.id()).cmp(id).then(Ordering::Greater));
+        self.ids.iter_from(place).take_while(move |key| **key.id() == *id)
+    }
+
+    /// How many pages the list has.
+    pub(crate) fn page_count(&self) -> usize {
+        self.instances.page_count()
+    }
+
+    /// Takes the lease times of the next page again, in turn: `renewed` gives the current view where it differs.
+    pub(crate) fn refresh_page(&mut self, renewed: impl FnMut(&Arc<LeaseView>) -> Option<Arc<LeaseView>>) {
+        let place = match &self.refreshed {
+            None => Place::FIRST,
+            Some(last) => {
+                let (place, found) = self.instances.seek(|other| order(other, last));
+                if found { self.instances.step(place) } else { place }
+            }
+        };
+        let place = self.instances.page(place).map_or(Place::FIRST, |_| place);
+        if self.instances.rewrite(&mut self.edits, place, renewed) {
+            self.touch();
+        }
+        let page = self.instances.page(place);
+        self.refreshed = page.and_then(|page| Some(page.instances().last()?.key()));
+    }
+
+    /// The current snapshot; a new one only if something changed.
+    pub(crate) fn snapshot(&mut self, version: u64, applications: usize, reads: Reads) -> Snapshot {
+        if let Some(published) = &self.published
+            && published.edition() == self.edition
+        {
+            return published.clone();
+        }
+        let snapshot = Snapshot::new(Frozen {
+            version,
+            edition: self.edition,
+            reads,
+            applications,
+            instances: self.instances.clone(),
+            ids: self.ids.clone(),
+            vips: self.vips.clone(),
+            secure_vips: self.secure_vips.clone(),
+            delta: self.delta.clone(),
+            counts: self.counts,
+        });
+        if let Some(frozen) = self
+            .published
+            .replace(snapshot.clone())
+            .and_then(Snapshot::unshared)
+        {
+            self.retired.push(frozen);
+        }
+        snapshot
+    }
+
+    /// Takes apart a little of what nobody reads any more. Dropping it at once could take long.
+    pub(crate) fn dispose(&mut self) {
+        if let Some(oldest) = self.retired.last_mut()
+            && oldest.dispose(DISPOSED)
+        {
+            self.retired.pop();
+        }
+    }
+
+    fn index(&mut self, key: &InstanceKey, before: Option<&Instance>, after: Option<&Instance>) {
+        let edits = &mut self.edits;
+        let vip = |instance: &Instance| instance.vip_address.clone();
+        reindex(
+            edits,
+            &mut self.vips,
+            key,
+            before.and_then(vip),
+            after.and_then(vip),
+        );
+        let secure = |instance: &Instance| instance.secure_vip_address.clone();
+        reindex(
+            edits,
+            &mut self.secure_vips,
+            key,
+            before.and_then(secure),
+            after.and_then(secure),
+        );
+    }
+}
+
+/// The elements of a list of virtual addresses that can be asked for. Java trims nothing, and neither do we.
+fn addresses(list: Option<&str>) -> impl Iterator<Item = &str> {
+    let elements = list.unwrap_or_default().split(',');
+    elements.filter(|element| !element.is_empty()).take(ADDRESSES)
+}
+
+fn reindex(
+    edits: &mut Edits,
+    pages: &mut Pages<Address>,
+    key: &InstanceKey,
+    before: Option<Arc<str>>,
+    after: Option<Arc<str>>,
+) {
+    if before == after {
+        return;
+    }
+    for address in addresses(before.as_deref()) {
+        pages.remove(edits, |other| by_address(other, address, key));
+    }
+    for address in addresses(after.as_deref()) {
+        let entry = (Arc::from(address), key.clone());
+        pages.put(edits, |other| by_address(other, address, key), entry);
+    }
+}
+
+/// How a view compares with a key.
+pub(crate) fn order(view: &Arc<LeaseView>, key: &InstanceKey) -> Ordering {
+    let instance = &view.instance;
+    instance
+        .app
+        .cmp(key.app())
+        .then_with(|| instance.id().cmp(key.id()))
+}
+
+fn by_id(other: &InstanceKey, key: &InstanceKey) -> Ordering {
+    other.id().cmp(key.id()).then_with(|| other.app().cmp(key.app()))
+}
+
+fn by_address(other: &Address, address: &str, key: &InstanceKey) -> Ordering {
+    (*other.0).cmp(address).then_with(|| other.1.cmp(key))
+}
+
+impl Frozen {
+    /// Takes apart at most `pages` pages of each sequence; true when nothing is left.
+    fn dispose(&mut self, pages: usize) -> bool {
+        // All five, whatever the first of them says.
+        let done = [
+            self.instances.dispose(pages),
+            self.ids.dispose(pages),
+            self.vips.dispose(pages),
+            self.secure_vips.dispose(pages),
+            self.delta.dispose(pages),
+        ];
+        done == [true; 5]
+    }
+}

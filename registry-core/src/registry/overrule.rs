@@ -1,0 +1,107 @@
+//! Overrides: what an operator says against an instance's own word.
+
+use alloc::sync::Arc;
+
+use super::Registry;
+use crate::command::{Changed, Origin};
+use crate::event::AppliedKind;
+use crate::leases::Slot;
+use crate::model::{Action, Instance, InstanceKey, Status};
+use crate::time::Now;
+use crate::watch::Moment;
+
+impl Registry {
+    /// Sets the status readers see until it is cleared. `last_dirty` is adopted if it is greater. The lease is renewed, as
+    /// in Java.
+    pub fn set_override(
+        &mut self,
+        now: Now,
+        origin: Origin,
+        key: &InstanceKey,
+        status: Status,
+        last_dirty: Option<i64>,
+    ) -> Changed {
+        self.observe(now);
+        let Some(slot) = self.visible(now, key) else {
+            return Changed::Missing;
+        };
+        self.hear(now, &origin, slot);
+        let before = Arc::clone(&self.leases.get(slot).instance);
+        let held = if self.config.compat.override_equal_ignored {
+            before.status == status
+        } else {
+            before.status == status && self.overrides.get(key) == Some(status)
+        };
+        if !held {
+            self.overrides.set(key, status);
+            self.overrule(now, slot, status, status, last_dirty);
+        }
+        self.overruled(now, slot, AppliedKind::Overridden, before, origin)
+    }
+
+    /// Removes the override and sets the plain status to `status` (`Unknown` if `None`: the next renewal is then
+    /// answered Missing, and the client registers again). Nothing happens if there is none. The override that is kept of
+    /// an absent instance can be removed by an operator.
+    pub fn clear_override(
+        &mut self,
+        now: Now,
+        origin: Origin,
+        key: &InstanceKey,
+        status: Option<Status>,
+        last_dirty: Option<i64>,
+    ) -> Changed {
+        self.observe(now);
+        let Some(slot) = self.visible(now, key) else {
+            let kept = origin == Origin::Operator && self.leases.find(key).is_none();
+            return if kept && self.overrides.remove(key) {
+                Changed::Ok
+            } else {
+                Changed::Missing
+            };
+        };
+        self.hear(now, &origin, slot);
+        let before = Arc::clone(&self.leases.get(slot).instance);
+        if self.overrides.remove(key) {
+            let status = status.unwrap_or(Status::Unknown);
+            self.overrule(now, slot, status, Status::Unknown, last_dirty);
+        }
+        self.overruled(now, slot, AppliedKind::OverrideCleared, before, origin)
+    }
+
+    fn overrule(
+        &mut self,
+        now: Now,
+        slot: Slot,
+        status: Status,
+        overridden: Status,
+        last_dirty: Option<i64>,
+    ) {
+        let lease = self.leases.get_mut(slot);
+        let held = lease.dirty();
+        let instance = Arc::make_mut(&mut lease.instance);
+        instance.status = status;
+        instance.overridden_status = overridden;
+        instance.last_dirty = Some(last_dirty.map_or(held, |dirty| dirty.max(held)));
+        if status == Status::Up {
+            lease.service_up.get_or_insert(Moment::of(now.mono));
+        }
+        lease.action = Action::Modified;
+        lease.last_updated = Moment::of(now.mono);
+        self.publish(now, slot, false);
+    }
+
+    fn overruled(
+        &mut self,
+        now: Now,
+        slot: Slot,
+        kind: AppliedKind,
+        before: Arc<Instance>,
+        origin: Origin,
+    ) -> Changed {
+        let lease = self.leases.get(slot);
+        let (key, after) = (lease.key.clone(), Arc::clone(&lease.instance));
+        self.applied(key, kind, Some(before), Some(after), origin);
+        self.conclude(now);
+        Changed::Ok
+    }
+}

@@ -1,0 +1,326 @@
+//! Registrations, of whatever origin, and changes of metadata, which are registrations too.
+
+use alloc::sync::Arc;
+use core::time::Duration;
+
+use super::{Phase, Registry, millis};
+use crate::command::{Changed, Origin, Registered};
+use crate::digest::content_hash;
+use crate::event::AppliedKind;
+use crate::lease::{Lease, dirty, duration};
+use crate::leases::Slot;
+use crate::model::{Action, Instance, InstanceKey, Status};
+use crate::status;
+use crate::time::Now;
+use crate::watch::Moment;
+
+/// A copy that takes its place in the registry.
+struct Copy {
+    /// The instance, its dirty timestamp filled in.
+    instance: Arc<Instance>,
+    /// The status it reports.
+    reported: Status,
+    client_dirty: i64,
+    /// When it was heard of.
+    heard: Moment,
+    /// Whether its lease starts afresh even if there is one.
+    fresh: bool,
+}
+
+impl Registry {
+    /// Registers an instance or replaces its copy, and starts its lease afresh. A copy that is newer by its dirty timestamp
+    /// is kept, but its lease starts afresh all the same, as in Java. Only a peer has an `age` other than zero.
+    pub fn register(
+        &mut self,
+        now: Now,
+        origin: Origin,
+        instance: Arc<Instance>,
+        age: Duration,
+    ) -> Registered {
+        self.observe(now);
+        let key = instance.key();
+        let age = if origin.is_peer() { millis(age) } else { 0 };
+        if self.refuses(&origin, &key, &instance, age) {
+            self.counters.refused += 1;
+            return Registered::Refused;
+        }
+        let slot = self.leases.find(&key);
+        let held = slot.map(|slot| self.leases.get(slot));
+        let (instance, client_dirty) = match self.newer(now, &origin, &instance, held) {
+            None => (None, held.map_or(0, |lease| lease.client_dirty)),
+            Some(dirty) => {
+                let client_dirty = match instance.last_dirty {
+                    Some(theirs) if !origin.is_peer() => theirs,
+                    Some(_) | None => dirty,
+                };
+                (Some(with_dirty(instance, dirty)), client_dirty)
+            }
+        };
+        let outcome = if instance.is_some() {
+            Registered::Accepted
+        } else {
+            Registered::KeptNewer
+        };
+        let reported = match (&instance, held) {
+            (None, Some(lease)) => lease.reported,
+            (instance, _) => instance
+                .as_ref()
+                .map_or(Status::Unknown, |instance| instance.status),
+        };
+        let instance = instance.or_else(|| held.map(|lease| Arc::clone(&lease.instance)));
+        let Some(instance) = instance else {
+            return Registered::Refused;
+        };
+        let copy = Copy {
+            instance,
+            reported,
+            client_dirty,
+            heard: Moment(Moment::of(now.mono).0.saturating_sub(age)),
+            fresh: true,
+        };
+        self.place(now, origin, &key, slot, copy, AppliedKind::Registered);
+        outcome
+    }
+
+    /// Takes over another node's copy if it wins: by the greater dirty timestamp, then by the greater hash of its content.
+    /// Whoever wins, the lease is as old as the younger of the two, never fresh.
+    pub fn adopt(&mut self, now: Now, origin: Origin, instance: Arc<Instance>, age: Duration) -> Registered {
+        self.observe(now);
+        let key = instance.key();
+        let age = millis(age);
+        let heard = Moment(Moment::of(now.mono).0.saturating_sub(age));
+        if age >= duration(&instance) || self.is_cancelled(&key, &instance, heard) {
+            self.counters.refused += 1;
+            return Registered::Refused;
+        }
+        let slot = self.leases.find(&key);
+        if let Some(slot) = slot {
+            let lease = self.leases.get(slot);
+            let ours = (lease.dirty(), content_hash(&lease.instance, lease.reported));
+            let theirs = (dirty(&instance), content_hash(&instance, instance.status));
+            if theirs <= ours {
+                self.freshen(now, &origin, slot, heard);
+                return Registered::KeptNewer;
+            }
+        }
+        let dirty = dirty(&instance);
+        let copy = Copy {
+            reported: instance.status,
+            client_dirty: dirty,
+            instance: with_dirty(instance, dirty),
+            heard,
+            fresh: false,
+        };
+        self.place(now, origin, &key, slot, copy, AppliedKind::Adopted);
+        Registered::Accepted
+    }
+
+    /// Sets metadata entries and starts the lease afresh, as Java does by registering what comes out. The dirty timestamp
+    /// is raised by one, so that peers see which copy is newer; later registrations of the client win as theirs say.
+    pub fn update_metadata(
+        &mut self,
+        now: Now,
+        origin: Origin,
+        key: &InstanceKey,
+        entries: &[(Arc<str>, Arc<str>)],
+    ) -> Changed {
+        self.observe(now);
+        let Some(slot) = self.visible(now, key) else {
+            return Changed::Missing;
+        };
+        let lease = self.leases.get(slot);
+        let mut instance = Arc::clone(&lease.instance);
+        let changed = Arc::make_mut(&mut instance);
+        for (name, value) in entries {
+            changed.metadata.insert(name, value);
+        }
+        if !self.config.compat.metadata_keeps_dirty {
+            changed.last_dirty = Some(lease.dirty().saturating_add(1));
+        }
+        let copy = Copy {
+            instance,
+            reported: lease.reported,
+            client_dirty: lease.client_dirty,
+            heard: Moment::of(now.mono),
+            fresh: true,
+        };
+        let key = lease.key.clone();
+        self.place(now, origin, &key, Some(slot), copy, AppliedKind::MetadataChanged);
+        Changed::Ok
+    }
+
+    /// Whether a peer offers what has run out by its own age, or what was cancelled with a newer dirty timestamp.
+    fn refuses(&self, origin: &Origin, key: &InstanceKey, instance: &Instance, age: i64) -> bool {
+        if !origin.is_peer() {
+            return false;
+        }
+        let cancelled = self.tombstones.get(key);
+        let offered = instance.last_dirty.unwrap_or(i64::MAX);
+        age >= duration(instance) && age > 0 || cancelled.is_some_and(|tombstone| offered < tombstone.dirty)
+    }
+
+    /// Whether a cancel is newer than an adopted copy: by dirty timestamp, and between equal ones by what happened last.
+    fn is_cancelled(&self, key: &InstanceKey, instance: &Instance, heard: Moment) -> bool {
+        let heard = self.watch.ticks(heard);
+        self.tombstones
+            .get(key)
+            .is_some_and(|tombstone| (dirty(instance), heard) <= (tombstone.dirty, tombstone.at))
+    }
+
+    /// The dirty timestamp under which `instance` replaces what is held; `None` if that is kept.
+    fn newer(&self, now: Now, origin: &Origin, instance: &Instance, held: Option<&Lease>) -> Option<i64> {
+        let clock = i64::try_from(now.wall.0).unwrap_or(i64::MAX);
+        let Some(held) = held else {
+            return Some(instance.last_dirty.unwrap_or(clock));
+        };
+        if self.config.compat.metadata_keeps_dirty {
+            let offered = instance.last_dirty.unwrap_or(clock);
+            return (offered >= held.dirty()).then_some(offered);
+        }
+        match instance.last_dirty {
+            None => Some(clock.max(held.dirty().saturating_add(1))),
+            Some(offered) if origin.is_peer() => (offered >= held.dirty()).then_some(offered),
+            Some(offered) if offered < held.client_dirty => None,
+            Some(offered) if same_content(instance, held) => Some(offered.max(held.dirty())),
+            Some(offered) => Some(offered.max(held.dirty().saturating_add(1))),
+        }
+    }
+
+    /// A copy that lost may still have been heard of later than ours.
+    fn freshen(&mut self, now: Now, origin: &Origin, slot: Slot, heard: Moment) {
+        let via = self.peers.index(origin);
+        let lease = self.leases.get_mut(slot);
+        if heard > lease.heard {
+            lease.heard = heard;
+            lease.heard_via = via;
+            lease.unconfirmed = false;
+            self.heard(now, slot);
+            self.conclude(now);
+        }
+    }
+
+    /// Puts a copy in its place: applies overrides and rules, files its lease, shows it to readers and tells about it.
+    fn place(
+        &mut self,
+        now: Now,
+        origin: Origin,
+        key: &InstanceKey,
+        slot: Option<Slot>,
+        mut copy: Copy,
+        kind: AppliedKind,
+    ) {
+        let from_peer = origin.is_peer();
+        self.tombstones.remove(key);
+        if slot.is_none() && from_peer && copy.instance.overridden_status == Status::Unknown {
+            // The peer held it all the while and has no override: ours was removed there.
+            self.overrides.remove(key);
+        }
+        self.overrides.back(key);
+        let own = copy.instance.overridden_status;
+        let overridden = self.overrides.get(key);
+        if own != Status::Unknown && overridden.is_none() {
+            self.overrides.set(key, own);
+        }
+        let overridden = self.overrides.get(key);
+        let holder = slot.map(|slot| self.leases.get(slot).instance.status);
+        let status = status::effective(copy.instance.status, overridden, holder, from_peer);
+        let shown = overridden.unwrap_or(own);
+        if (copy.instance.status, own) != (status, shown) {
+            let instance = Arc::make_mut(&mut copy.instance);
+            instance.status = status;
+            instance.overridden_status = shown;
+        }
+        let before = slot.map(|slot| Arc::clone(&self.leases.get(slot).instance));
+        let after = Arc::clone(&copy.instance);
+        let slot = match slot {
+            Some(slot) => self.replace(now, &origin, slot, copy),
+            None => self.add(now, &origin, key, copy),
+        };
+        let lease = self.leases.get_mut(slot);
+        if lease.instance.status == Status::Up {
+            lease.service_up.get_or_insert(Moment::of(now.mono));
+        }
+        let key = lease.key.clone();
+        self.publish(now, slot, false);
+        self.counters.registrations += 1;
+        self.registrations.push(Moment::of(now.mono), &key);
+        self.applied(key, kind, before, Some(after), origin);
+        self.conclude(now);
+    }
+
+    fn add(&mut self, now: Now, origin: &Origin, key: &InstanceKey, copy: Copy) -> Slot {
+        let moment = Moment::of(now.mono);
+        let zone = copy.instance.zone().unwrap_or("");
+        let standing = self.preserver.added(key.app(), zone, key);
+        let slot = self.leases.insert(Lease {
+            key: key.clone(),
+            reported: copy.reported,
+            client_dirty: copy.client_dirty,
+            action: Action::Added,
+            last_updated: moment,
+            registered: moment,
+            heard: copy.heard,
+            heard_via: self.peers.index(origin),
+            renewed: false,
+            unconfirmed: self.phase == Phase::Starting && origin.is_peer() && copy.heard == moment,
+            service_up: None,
+            standing,
+            in_delta: None,
+            instance: copy.instance,
+        });
+        let late = self.leases.get(slot).late(&self.watch);
+        self.leases.file(slot, late);
+        self.start_refreshing(now);
+        slot
+    }
+
+    fn replace(&mut self, now: Now, origin: &Origin, slot: Slot, copy: Copy) -> Slot {
+        let moment = Moment::of(now.mono);
+        let via = self.peers.index(origin);
+        let lease = self.leases.get_mut(slot);
+        let old_zone = lease.instance.zone().unwrap_or("");
+        let new_zone = copy.instance.zone().unwrap_or("");
+        if old_zone != new_zone {
+            self.preserver
+                .moved(lease.key.app(), old_zone, new_zone, lease.standing);
+        }
+        let shortened = duration(&copy.instance) < lease.duration();
+        lease.instance = copy.instance;
+        lease.reported = copy.reported;
+        lease.client_dirty = copy.client_dirty;
+        lease.action = Action::Added;
+        lease.last_updated = moment;
+        if copy.fresh {
+            lease.registered = moment;
+            lease.renewed = false;
+        }
+        if copy.heard >= lease.heard {
+            lease.heard = copy.heard;
+            lease.heard_via = via;
+            lease.unconfirmed &= origin.is_peer();
+        }
+        let late = lease.late(&self.watch);
+        self.heard(now, slot);
+        if shortened {
+            self.leases.file(slot, late);
+        }
+        slot
+    }
+}
+
+/// The instance under this dirty timestamp.
+fn with_dirty(mut instance: Arc<Instance>, dirty: i64) -> Arc<Instance> {
+    if instance.last_dirty != Some(dirty) {
+        Arc::make_mut(&mut instance).last_dirty = Some(dirty);
+    }
+    instance
+}
+
+/// Whether an instance reports what is held already, whatever was made of its status.
+fn same_content(instance: &Instance, held: &Lease) -> bool {
+    let mut other = Instance::clone(&held.instance);
+    other.status = held.reported;
+    other.overridden_status = instance.overridden_status;
+    other.last_dirty = instance.last_dirty;
+    other == *instance
+}

@@ -1,0 +1,138 @@
+//! Renewals: the hot path.
+
+use alloc::sync::Arc;
+
+use super::Registry;
+use crate::command::{Origin, Renewed};
+use crate::event::AppliedKind;
+use crate::leases::Slot;
+use crate::model::{Action, InstanceKey, Status};
+use crate::status;
+use crate::time::Now;
+use crate::watch::Moment;
+
+/// For this long after a cancel the heartbeats of a peer that has not heard of it yet are taken and ignored, in
+/// milliseconds; then they are answered Missing, and the peer registers what it still holds.
+const LATE_HEARTBEATS: i64 = 10_000;
+
+impl Registry {
+    /// Renews a lease and compares dirty timestamps. `overridden` is stored when a peer is ahead, as in Java.
+    pub fn renew(
+        &mut self,
+        now: Now,
+        origin: Origin,
+        key: &InstanceKey,
+        last_dirty: Option<i64>,
+        overridden: Option<Status>,
+    ) -> Renewed {
+        self.observe(now);
+        let Some(slot) = self.leases.find(key) else {
+            return self.renew_absent(now, &origin, key, last_dirty);
+        };
+        let lease = self.leases.get(slot);
+        let before = Arc::clone(&lease.instance);
+        let holder = Some(before.status);
+        let status = status::effective(before.status, self.overrides.get(key), holder, origin.is_peer());
+        if status == Status::Unknown {
+            self.counters.renewals_missing += 1;
+            return Renewed::Missing;
+        }
+        self.counters.renewals += 1;
+        self.preserver.heartbeat(now);
+        self.hear(now, &origin, slot);
+        if status != before.status {
+            self.flip(now, slot, |instance| instance.status = status);
+        }
+        let renewed = self.compare(now, &origin, slot, last_dirty, overridden);
+        let after = Arc::clone(&self.leases.get(slot).instance);
+        let key = self.leases.get(slot).key.clone();
+        self.applied(key, AppliedKind::Renewed, Some(before), Some(after), origin);
+        self.conclude(now);
+        renewed
+    }
+
+    /// A sign of life of the client itself, now, directly or through a peer.
+    pub(super) fn hear(&mut self, now: Now, origin: &Origin, slot: Slot) {
+        let via = self.peers.index(origin);
+        let lease = self.leases.get_mut(slot);
+        lease.heard = Moment::of(now.mono);
+        lease.heard_via = via;
+        lease.renewed = true;
+        lease.unconfirmed = false;
+        self.heard(now, slot);
+    }
+
+    /// Changes what is shown of an instance although nobody registered it. Java keeps such changes out of the delta.
+    pub(super) fn flip(&mut self, now: Now, slot: Slot, change: impl FnOnce(&mut crate::model::Instance)) {
+        let hidden = self.config.compat.rule_flips_hidden;
+        let lease = self.leases.get_mut(slot);
+        change(Arc::make_mut(&mut lease.instance));
+        if !hidden {
+            if lease.instance.status == Status::Up {
+                lease.service_up.get_or_insert(Moment::of(now.mono));
+            }
+            lease.action = Action::Modified;
+            lease.last_updated = Moment::of(now.mono);
+        }
+        self.publish(now, slot, hidden);
+    }
+
+    fn renew_absent(
+        &mut self,
+        now: Now,
+        origin: &Origin,
+        key: &InstanceKey,
+        last_dirty: Option<i64>,
+    ) -> Renewed {
+        let ticks = self.ticks(now);
+        if let (true, Some(dirty), Some(tombstone)) = (origin.is_peer(), last_dirty, self.tombstones.get(key))
+            && dirty <= tombstone.dirty
+            && ticks <= tombstone.at.after(LATE_HEARTBEATS)
+        {
+            self.counters.renewals_ignored += 1;
+            return Renewed::Ok;
+        }
+        self.counters.renewals_missing += 1;
+        Renewed::Missing
+    }
+
+    fn compare(
+        &mut self,
+        now: Now,
+        origin: &Origin,
+        slot: Slot,
+        last_dirty: Option<i64>,
+        overridden: Option<Status>,
+    ) -> Renewed {
+        let lease = self.leases.get_mut(slot);
+        let held = lease.dirty();
+        let Some(theirs) = last_dirty else {
+            return Renewed::Ok;
+        };
+        if !origin.is_peer() {
+            // What the client says of itself is where it is: it may have registered elsewhere with this.
+            lease.client_dirty = lease.client_dirty.min(theirs);
+        }
+        if theirs > held {
+            if let (true, Some(status)) = (origin.is_peer(), overridden) {
+                self.store_override(now, slot, status);
+            }
+            return Renewed::Ahead;
+        }
+        if theirs < held && origin.is_peer() {
+            let view = self.view(now, self.leases.get(slot));
+            return Renewed::Behind(Arc::new(view));
+        }
+        Renewed::Ok
+    }
+
+    /// Stores the override that a peer holds, if it is another; it takes effect at the next renewal or registration.
+    fn store_override(&mut self, now: Now, slot: Slot, status: Status) {
+        let key = self.leases.get(slot).key.clone();
+        if status == Status::Unknown || self.overrides.get(&key) == Some(status) {
+            return;
+        }
+        self.overrides.set(&key, status);
+        self.flip(now, slot, |instance| instance.overridden_status = status);
+    }
+}

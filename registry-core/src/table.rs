@@ -1,0 +1,139 @@
+//! A hash table that grows a little with each insertion, so that no single one has to move everything.
+
+use alloc::vec::Vec;
+use core::mem;
+
+use hashbrown::HashTable;
+
+/// Entries per part, on average, before a part is split.
+const LOAD: usize = 512;
+
+/// Many small tables, of which an insertion splits at most one (linear hashing). The caller hashes.
+#[derive(Debug)]
+pub(crate) struct Table<T> {
+    parts: Vec<HashTable<(u64, T)>>,
+    len: usize,
+}
+
+impl<T> Table<T> {
+    /// An empty table.
+    pub(crate) fn new() -> Self {
+        Self {
+            parts: Vec::new(),
+            len: 0,
+        }
+    }
+
+    /// How many entries there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The entry with this hash that `matches`.
+    pub(crate) fn find(&self, hash: u64, mut matches: impl FnMut(&T) -> bool) -> Option<&T> {
+        let part = self.parts.get(self.part(hash))?;
+        part.find(hash, |(other, entry)| *other == hash && matches(entry))
+            .map(|(_, entry)| entry)
+    }
+
+    /// The same, to be changed (but not in what its hash depends on).
+    pub(crate) fn find_mut(&mut self, hash: u64, mut matches: impl FnMut(&T) -> bool) -> Option<&mut T> {
+        let part = self.part(hash);
+        self.parts
+            .get_mut(part)?
+            .find_mut(hash, |(other, entry)| *other == hash && matches(entry))
+            .map(|(_, entry)| entry)
+    }
+
+    /// Adds an entry that is not there yet.
+    pub(crate) fn insert(&mut self, hash: u64, entry: T) {
+        if self.len >= self.parts.len() * LOAD {
+            self.split();
+        }
+        let part = self.part(hash);
+        self.parts[part].insert_unique(hash, (hash, entry), |(hash, _)| *hash);
+        self.len += 1;
+    }
+
+    /// Takes out the entry with this hash that `matches`.
+    pub(crate) fn remove(&mut self, hash: u64, mut matches: impl FnMut(&T) -> bool) -> Option<T> {
+        let part = self.part(hash);
+        let found = self
+            .parts
+            .get_mut(part)?
+            .find_entry(hash, |(other, entry)| *other == hash && matches(entry))
+            .ok()?;
+        self.len -= 1;
+        Some(found.remove().0.1)
+    }
+
+    /// Adds one part and moves to it what now belongs there, all from one other part.
+    fn split(&mut self) {
+        let added = self.parts.len();
+        self.parts.push(HashTable::new());
+        if added == 0 {
+            return;
+        }
+        let highest = 1 << added.ilog2();
+        let source = mem::take(&mut self.parts[added - highest]);
+        for (hash, entry) in source {
+            let part = self.part(hash);
+            self.parts[part].insert_unique(hash, (hash, entry), |(hash, _)| *hash);
+        }
+    }
+
+    /// Which part a hash belongs to. The tables themselves use the lowest and highest bits, so this takes the middle.
+    fn part(&self, hash: u64) -> usize {
+        let mask = self.parts.len().next_power_of_two() - 1;
+        let part = (hash >> 24) as usize & mask;
+        if part < self.parts.len() {
+            part
+        } else {
+            part & (mask >> 1)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LOAD, Table};
+
+    /// Spreads like a hash: the finaliser of SplitMix64.
+    fn hash(value: usize) -> u64 {
+        let mut mixed = value as u64;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    #[test]
+    fn finds_everything_after_every_split() {
+        let mut table = Table::new();
+        assert_eq!(table.find(hash(0), |_| true), None);
+        for value in 0..20 * LOAD {
+            table.insert(hash(value), value);
+            if value % 97 == 0 {
+                assert!((0..=value).all(|old| table.find(hash(old), |entry| *entry == old) == Some(&old)));
+            }
+        }
+        assert_eq!(table.len(), 20 * LOAD);
+        assert_eq!(table.parts.len(), 20);
+        for value in (0..20 * LOAD).step_by(2) {
+            assert_eq!(table.remove(hash(value), |entry| *entry == value), Some(value));
+            assert_eq!(table.remove(hash(value), |entry| *entry == value), None);
+        }
+        assert_eq!(table.len(), 10 * LOAD);
+        assert!(table.find(hash(1), |entry| *entry == 1).is_some());
+        assert!(table.find(hash(2), |entry| *entry == 2).is_none());
+    }
+
+    #[test]
+    fn equal_hashes_are_told_apart() {
+        let mut table = Table::new();
+        table.insert(7, "a");
+        table.insert(7, "b");
+        assert_eq!(table.find(7, |entry| *entry == "b"), Some(&"b"));
+        assert_eq!(table.remove(7, |entry| *entry == "a"), Some("a"));
+        assert_eq!(table.find(7, |entry| *entry == "a"), None);
+    }
+}
