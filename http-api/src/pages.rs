@@ -120,7 +120,6 @@ impl Listing {
         let mut last_app = None;
         let pages = snapshot
             .pages()
-            .iter()
             .filter(|page| !page.instances().is_empty())
             .map(|page| {
                 let boundary = boundary(last_app, page);
@@ -145,9 +144,7 @@ impl Listing {
 
     /// Whether this is the list of that very snapshot: lists can differ in lease times within one version.
     fn shows(&self, snapshot: &Snapshot) -> bool {
-        self.snapshot.version() == snapshot.version()
-            && std::ptr::eq(self.snapshot.pages(), snapshot.pages())
-            && std::ptr::eq(self.snapshot.delta(), snapshot.delta())
+        self.snapshot.edition() == snapshot.edition()
     }
 
     /// The snapshot it shows.
@@ -178,7 +175,7 @@ impl Listing {
     pub(crate) fn delta(&self, codec: Codec, version: impl FnOnce() -> u64) -> &Encoded {
         self.deltas[codec as usize].get_or_init(|| {
             let version = version().to_string();
-            let text = wire::write_list(codec, &self.frame(&version), self.snapshot.delta());
+            let text = wire::write_list(codec, &self.frame(&version), &self.snapshot.delta());
             Encoded::new(&self.encoder, text)
         })
     }

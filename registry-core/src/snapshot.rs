@@ -1,5 +1,6 @@
 //! An immutable view of the whole registry, frozen at one version.
 
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
@@ -208,7 +209,7 @@ impl Snapshot {
     }
 
     /// The reconcile hash of all instances: `STATUS_count_` for each status that occurs, by name.
-    pub fn hash(&self) -> alloc::string::String {
+    pub fn hash(&self) -> String {
         reconcile_hash(self.counts())
     }
 
@@ -263,22 +264,17 @@ impl<'a> Application<'a> {
         self.name
     }
 
-    /// How many instances it has; at least one.
-    pub fn count(&self) -> usize {
-        self.len
-    }
-
-    /// Its instances, by id.
-    pub fn instances(&self) -> impl Iterator<Item = &'a Arc<LeaseView>> + use<'a> {
-        let instances = &self.snapshot.frozen.instances;
-        instances.iter_from(self.first).take(self.len)
+    /// Its instances, by id; at least one.
+    pub fn instances(&self) -> impl ExactSizeIterator<Item = &'a Arc<LeaseView>> + use<'a> {
+        let mut rest = self.snapshot.frozen.instances.iter_from(self.first);
+        (0..self.len).map(move |_| rest.next().expect("an application is as long as it was counted"))
     }
 }
 
 /// The reconcile hash that Eureka clients compute: `STATUS_count_` for each status that occurs, by name.
-pub fn reconcile_hash(counts: [usize; 5]) -> alloc::string::String {
+pub fn reconcile_hash(counts: [usize; 5]) -> String {
     use core::fmt::Write as _;
-    let mut hash = alloc::string::String::new();
+    let mut hash = String::new();
     for (status, count) in Status::ALL.into_iter().zip(counts) {
         if count > 0 {
             write!(hash, "{status}_{count}_").expect("writing to a string cannot fail");

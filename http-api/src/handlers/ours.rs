@@ -88,7 +88,7 @@ pub(crate) fn instances(call: &Call<'_>) -> Result<Answer, Refusal> {
         next: None,
     };
     let mut last_seen: Option<&LeaseView> = None;
-    for (position, view) in behind(snapshot.pages(), after.as_ref()).enumerate() {
+    for (position, view) in snapshot.instances_after(after.as_ref()).enumerate() {
         if page.instances.len() == limit || position == MAX_LOOKED_AT {
             page.next = last_seen.map(|view| write_cursor(&view.key()));
             break;
@@ -99,22 +99,6 @@ pub(crate) fn instances(call: &Call<'_>) -> Result<Answer, Refusal> {
         }
     }
     json(call, &page)
-}
-
-/// The instances behind a key, or all: whole pages are skipped by their last instance.
-fn behind<'a>(
-    pages: &'a [std::sync::Arc<eureka_registry_core::Page>],
-    after: Option<&'a InstanceKey>,
-) -> impl Iterator<Item = &'a LeaseView> {
-    let is_behind = move |view: &LeaseView| {
-        let Some(after) = after else { return true };
-        (&*view.instance.app, view.instance.id()) > (after.app(), after.id())
-    };
-    let first = pages.partition_point(|page| page.instances().last().is_some_and(|view| !is_behind(view)));
-    let instances = pages[first..].iter().flat_map(|page| page.instances());
-    instances
-        .map(|view| &**view)
-        .skip_while(move |view| !is_behind(view))
 }
 
 fn page_size(text: &str) -> Result<usize, Refusal> {

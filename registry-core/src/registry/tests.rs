@@ -3,6 +3,7 @@
 mod vectors;
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::Registry;
@@ -17,7 +18,7 @@ use crate::time::{Mono, Now, Wall};
 pub(super) struct Bench {
     pub(super) registry: Registry,
     pub(super) now: Now,
-    pub(super) events: alloc::vec::Vec<Event>,
+    pub(super) events: Vec<Event>,
 }
 
 impl Bench {
@@ -37,7 +38,7 @@ impl Bench {
         Self {
             registry: Registry::new(now, config),
             now,
-            events: alloc::vec::Vec::new(),
+            events: Vec::new(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! The conformance vectors of Eureka that concern the registry itself, under the preset of the Spring server.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use super::{Bench, instance, key, peer};
 use crate::command::Origin::Client;
@@ -198,7 +199,7 @@ fn v9_metadata_is_added_and_keeps_the_dirty_timestamp() {
         .update_metadata(bench.now, Client, &key(), &entries);
     assert_eq!(changed, Changed::Ok);
     let view = bench.find(&key()).expect("registered");
-    let metadata: alloc::vec::Vec<_> = view.instance.metadata.iter().collect();
+    let metadata: Vec<_> = view.instance.metadata.iter().collect();
     assert_eq!(metadata, [("k", "v"), ("a", "1"), ("e", "")]);
     assert_eq!((view.instance.last_dirty, view.action), (Some(T), Action::Added));
 }
