@@ -1,11 +1,14 @@
 //! `cargo xtask conformance`: real clients against any Eureka-compatible server.
 
+mod cases;
 mod clients;
 mod drivers;
+mod expect;
 mod expectations;
 mod fields;
 mod http;
 mod normal;
+mod recorded;
 mod report;
 mod selftest;
 mod target;
@@ -20,7 +23,8 @@ use clap::ValueEnum;
 
 use drivers::{Client, Workshop};
 use expectations::{Expectations, Suite};
-use report::Report;
+use recorded::Recording;
+use report::{Outcome, Report};
 use target::{Flavour, Target};
 
 const EXPECTATIONS: &str = include_str!("../conformance/expectations.toml");
@@ -54,6 +58,16 @@ pub(crate) struct Arguments {
     /// Where to install the clients and write their logs
     #[arg(long, value_name = "DIR", default_value = "target/conformance")]
     work: PathBuf,
+    /// The server has never had an instance: run the cases that need that, too
+    #[arg(long)]
+    fresh: bool,
+    /// The server evicts every second and does not preserve expired leases: run the cases that need that, too
+    #[arg(long)]
+    evicts: bool,
+    /// Also replay exchanges recorded with a Java server; the server must be set up as that one was (see
+    /// xtask/conformance/recorded) and have nothing else to do: every instance in it is cancelled
+    #[arg(long, value_name = "WHICH", value_delimiter = ',')]
+    recorded: Vec<Recording>,
     /// Plant faults between the kit and the server, and see whether the kit names each
     #[arg(long)]
     self_test: bool,
@@ -67,6 +81,10 @@ pub(crate) struct Arguments {
 enum Part {
     /// Real clients, each through the whole of its life
     Clients,
+    /// Public bug reports, as a few requests each
+    Cases,
+    /// The exchanges that --recorded names
+    Recorded,
     /// Direct checks of what goes over the wire
     Wire,
 }
@@ -142,6 +160,10 @@ struct Kit {
 
 impl Kit {
     fn suites(&self, arguments: &Arguments) -> Result<()> {
+        // Those that need a fresh server come first. The others come late: one makes Java's delta unreadable for minutes.
+        if arguments.runs(Part::Cases) {
+            self.cases(arguments, true)?;
+        }
         if arguments.runs(Part::Wire) {
             self.wire();
         }
@@ -158,6 +180,20 @@ impl Kit {
             };
             run.all(&arguments.clients()?, arguments.jobs);
         }
+        if arguments.runs(Part::Cases) {
+            self.cases(arguments, false)?;
+        }
+        if arguments.runs(Part::Recorded) {
+            for recording in &arguments.recorded {
+                recorded::replay(
+                    &self.target,
+                    self.flavour,
+                    *recording,
+                    &self.expectations,
+                    &self.report,
+                )?;
+            }
+        }
         Ok(())
     }
 
@@ -169,6 +205,29 @@ impl Kit {
     }
 }
 
+impl Kit {
+    /// Cases that need a certain server run when that is promised.
+    fn cases(&self, arguments: &Arguments, fresh: bool) -> Result<()> {
+        let mut cases = cases::all()?;
+        cases.retain(|case| case.fresh == fresh);
+        for case in &cases {
+            let outcome = if case.fresh && !arguments.fresh {
+                Outcome::Skipped("needs a server that has never had an instance (--fresh)".to_owned())
+            } else if case.evicts && !arguments.evicts {
+                Outcome::Skipped("needs a server that evicts every second (--evicts)".to_owned())
+            } else {
+                case.run(&self.target)
+            };
+            let judged = self
+                .expectations
+                .judge(Suite::Cases, self.flavour, &case.id, outcome);
+            self.report.step("case", &case.id, &judged);
+        }
+        cases::clean_up(&self.target, &cases);
+        Ok(())
+    }
+}
+
 fn list() -> Result<()> {
     let report = Report::default();
     for client in drivers::manifest()? {
@@ -176,6 +235,14 @@ fn list() -> Result<()> {
         report.line(&format!(
             "client {name}: {what} ({language}, reads {reads}). {}",
             client.notes
+        ));
+    }
+    for case in cases::all()? {
+        report.line(&format!(
+            "case {}: {} ({})",
+            case.id,
+            case.why,
+            case.source.join(", ")
         ));
     }
     for check in wire::CHECKS {

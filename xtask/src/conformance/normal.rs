@@ -2,12 +2,12 @@
 //!
 //! JSON and XML keep the order of their fields. What has no order in Eureka is sorted: applications, instances and
 //! metadata. Times near the moment of the answer become `(now)`, the counter of the delta `(count)`, and the figures of
-//! the status page `(figure)`. Anything else is one line of text.
+//! the status page `(figure)`; a page for people is `(an HTML page)`. Anything else is one line of text.
 
 use std::fmt;
 
 use quick_xml::Reader;
-use quick_xml::events::{BytesStart, Event};
+use quick_xml::events::{BytesRef, BytesStart, Event};
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 /// How far from the moment of the answer a time still counts as "now": leases shift some of them by their length.
@@ -21,7 +21,17 @@ pub(crate) fn lines(body: &str, wall: u64) -> Vec<String> {
     }
     if let Ok(Node::Object(fields)) = serde_json::from_str::<Node>(body) {
         flatten("", Node::Object(fields), wall, &mut lines);
-    } else if let Some(root) = body.starts_with('<').then(|| read_xml(body)).and_then(Result::ok) {
+    } else if body
+        .get(..9)
+        .is_some_and(|start| start.eq_ignore_ascii_case("<!doctype"))
+    {
+        // A page for people.
+        lines.push("(an HTML page)".to_owned());
+    } else if let Some(root) = body
+        .starts_with('<')
+        .then(|| read_xml(body, lenient))
+        .and_then(Result::ok)
+    {
         let layout = if body.contains('\n') {
             "indented"
         } else {
@@ -29,6 +39,9 @@ pub(crate) fn lines(body: &str, wall: u64) -> Vec<String> {
         };
         lines.push(format!("layout = {layout}"));
         flatten("", root, wall, &mut lines);
+    } else if body.starts_with("{\"generalStats\"") {
+        // Netflix's server breaks its status page off before the last brace.
+        lines.push("text = (figures, broken off)".to_owned());
     } else {
         lines.push(format!("text = {body}"));
     }
@@ -37,7 +50,7 @@ pub(crate) fn lines(body: &str, wall: u64) -> Vec<String> {
 
 /// Whether a text is one well-formed XML element.
 pub(crate) fn xml_well_formed(text: &str) -> Result<(), String> {
-    read_xml(text)
+    read_xml(text, resolve)
         .map(drop)
         .map_err(|why| format!("the XML is not well-formed: {why}"))
 }
@@ -276,7 +289,8 @@ impl Element {
     }
 }
 
-fn read_xml(text: &str) -> Result<Node, String> {
+/// Reads one element; `resolve` says what a reference such as `&amp;` stands for.
+fn read_xml(text: &str, resolve: fn(&BytesRef<'_>) -> Option<String>) -> Result<Node, String> {
     let mut reader = Reader::from_str(text);
     let mut open = vec![Element::default()];
     loop {
@@ -296,7 +310,7 @@ fn read_xml(text: &str) -> Result<Node, String> {
             Event::GeneralRef(reference) => {
                 let resolved =
                     resolve(&reference).ok_or_else(|| format!("unknown entity &{};", &*reference))?;
-                top(&mut open)?.text.push(resolved);
+                top(&mut open)?.text += &resolved;
             }
             Event::Eof => break,
             Event::Decl(_) | Event::PI(_) | Event::DocType(_) | Event::Comment(_) => {}
@@ -315,18 +329,24 @@ fn top(open: &mut [Element]) -> Result<&mut Element, String> {
     open.last_mut().ok_or_else(|| "too many ends".to_owned())
 }
 
-fn resolve(reference: &quick_xml::events::BytesRef<'_>) -> Option<char> {
+fn resolve(reference: &BytesRef<'_>) -> Option<String> {
     if let Ok(Some(character)) = reference.resolve_char_ref() {
-        return Some(character);
+        return Some(character.to_string());
     }
-    match &**reference {
-        "amp" => Some('&'),
-        "lt" => Some('<'),
-        "gt" => Some('>'),
-        "quot" => Some('"'),
-        "apos" => Some('\''),
-        _ => None,
-    }
+    let resolved = match &**reference {
+        "amp" => "&",
+        "lt" => "<",
+        "gt" => ">",
+        "quot" => "\"",
+        "apos" => "'",
+        _ => return None,
+    };
+    Some(resolved.to_owned())
+}
+
+/// Keeps what cannot be resolved: Java writes references to characters that XML does not have.
+fn lenient(reference: &BytesRef<'_>) -> Option<String> {
+    Some(resolve(reference).unwrap_or_else(|| format!("&{};", &**reference)))
 }
 
 #[cfg(test)]

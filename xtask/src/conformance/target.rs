@@ -134,6 +134,15 @@ impl Target {
         self.send(&self.request("DELETE", &instance_path(app, id)))
     }
 
+    /// Cancels, as a peer does where Java's containers refuse the path.
+    pub(crate) fn remove(&self, app: &str, id: &str) -> Result<Response, HttpError> {
+        if !id.contains(['/', '\\', ';']) && !app.contains('/') {
+            return self.cancel(app, id);
+        }
+        let batch = json!({"replicationList": [{"appName": app, "id": id, "action": "Cancel"}]});
+        self.send(&self.request("POST", "/peerreplication/batch/").json(&batch))
+    }
+
     /// The instance as `GET apps/APP/ID` shows it; `None` after a 404.
     pub(crate) fn instance(&self, app: &str, id: &str) -> Result<Option<Value>, String> {
         let path = instance_path(app, id);

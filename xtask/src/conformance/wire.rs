@@ -501,7 +501,7 @@ fn override_kept(probe: &Probe<'_>) -> Verdict {
 }
 
 fn lease_lasts(probe: &Probe<'_>) -> Verdict {
-    const LEASE: u32 = 4;
+    const LEASE: u32 = 6;
     let instance = Instance {
         lease_seconds: LEASE,
         ..probe.instance("one")
