@@ -232,7 +232,7 @@ impl Default for LeaseTerms {
 /// An instance as it was reported, with the status that readers see.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub struct Instance {
-    /// The `instanceId` as sent; absent and empty ones are `None` and stay absent in answers.
+    /// The `instanceId` as sent: answers leave out an absent one and repeat an empty one, which names nothing.
     pub instance_id: Option<Arc<str>>,
     /// Application name, upper case.
     pub app: Arc<str>,
@@ -314,9 +314,11 @@ impl Instance {
         }
     }
 
-    /// The effective id: `instanceId`, else Amazon's `instance-id`, else the host name.
+    /// The effective id: `instanceId` unless it is empty, else Amazon's `instance-id`, else the host name.
     pub fn id(&self) -> &str {
-        if let Some(id) = &self.instance_id {
+        if let Some(id) = &self.instance_id
+            && !id.is_empty()
+        {
             return id;
         }
         match &self.data_center {
@@ -331,8 +333,8 @@ impl Instance {
     /// The key under which it is registered.
     pub fn key(&self) -> InstanceKey {
         let id = match &self.instance_id {
-            Some(id) => Arc::clone(id),
-            None => Arc::from(self.id()),
+            Some(id) if !id.is_empty() => Arc::clone(id),
+            Some(_) | None => Arc::from(self.id()),
         };
         InstanceKey {
             app: Arc::clone(&self.app),

@@ -94,12 +94,6 @@ impl Draft {
         true
     }
 
-    /// What a client asks for.
-    pub(super) fn into_registration(mut self) -> Registration {
-        self.registration.instance_id = self.registration.instance_id.filter(|id| !id.is_empty());
-        self.registration
-    }
-
     /// What a server tells, `app` being the application it stands in; `None` without application or id.
     pub(super) fn into_view(self, app: Option<&Arc<str>>) -> Option<LeaseView> {
         let lease = LeaseTimes {
@@ -110,7 +104,7 @@ impl Draft {
             service_up: wall(self.service_up),
         };
         let (action, last_updated, coordinating) = (self.action, self.last_updated, self.coordinating);
-        let registration = self.into_registration();
+        let registration = self.registration;
         let app = registration.app.clone().or_else(|| app.cloned())?;
         let text = |text: &Option<Arc<str>>| text.clone().unwrap_or_else(|| Arc::from(""));
         let host_name = text(&registration.host_name);

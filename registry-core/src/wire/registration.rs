@@ -10,7 +10,7 @@ use crate::snapshot::LeaseView;
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Registration {
-    /// `instanceId`; absent and empty ones are `None`.
+    /// `instanceId`; an empty one names nothing.
     pub instance_id: Option<Arc<str>>,
     /// Application name, upper case.
     pub app: Option<Arc<str>>,
@@ -151,7 +151,7 @@ impl Registration {
         data_center: DataCenter,
     ) -> Instance {
         Instance {
-            instance_id: self.instance_id.filter(|id| !id.is_empty()),
+            instance_id: self.instance_id,
             app,
             app_group: self.app_group,
             host_name,
@@ -198,7 +198,7 @@ pub fn read_registration(format: Format, body: &[u8], dialect: Dialect) -> Resul
         Format::Json => json::read_wrapped_instance(body, dialect)?,
         Format::Xml => xml::read_wrapped_instance(body, dialect)?,
     };
-    Ok(draft.into_registration())
+    Ok(draft.registration)
 }
 
 /// Reads a root-wrapped instance as a server answers it.

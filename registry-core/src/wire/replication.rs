@@ -274,7 +274,7 @@ fn read_unwrapped(value: Raw<'_>, dialect: Dialect) -> Result<Registration, Deco
             Ok(())
         })?;
     }
-    Ok(read_instance(wrapped.unwrap_or(value), dialect)?.into_registration())
+    Ok(read_instance(wrapped.unwrap_or(value), dialect)?.registration)
 }
 
 fn unknown(name: &str) -> DecodeError {

@@ -18,13 +18,12 @@ pub(in crate::wire) fn read_wrapped_instance(body: &[u8], dialect: Dialect) -> R
         return Err(DecodeError::Absent("document"));
     }
     let mut found = None;
-    let mut first = true;
     members(document, |name, value| {
-        // Java looks at the first member only.
-        if name == "instance" && (first || dialect == Dialect::Lenient) {
+        if name == "instance" {
             found = Some(value);
+        } else if dialect == Dialect::Java {
+            return Err(unknown(name, "document"));
         }
-        first = false;
         Ok(())
     })?;
     match found {
@@ -80,7 +79,7 @@ impl Reader {
     fn read_fields(&mut self, value: Raw<'_>, depth: u32) -> Result<(), DecodeError> {
         members(value, |name, value| {
             if self.ended {
-                return Ok(());
+                return Err(unknown(name, "instance"));
             }
             self.read_field(name, value, depth)
         })
@@ -132,14 +131,22 @@ impl Reader {
         Ok(())
     }
 
-    /// Java ignores scalars it does not know, refuses arrays, and takes the members of objects for the instance's, which
-    /// then ends where the object does.
+    /// Java ignores scalars it does not know, and arrays of one. It takes the members of objects for the instance's, which
+    /// then ends where the object does: nothing may follow.
     fn read_unknown(&mut self, name: &str, value: Raw<'_>, depth: u32) -> Result<(), DecodeError> {
         if self.dialect == Dialect::Lenient {
             return Ok(());
         }
         if is_array(value) {
-            return Err(DecodeError::Unexpected(format!("unknown array `{name}`")));
+            let mut scalars = 0;
+            elements(value, |value| {
+                let scalar = !is_array(value) && !is_object(value);
+                scalars += if scalar { 1 } else { 2 };
+                Ok(())
+            })?;
+            if scalars != 1 {
+                return Err(DecodeError::Unexpected(format!("unknown array `{name}`")));
+            }
         }
         if is_object(value) {
             if depth == FLATTENED_OBJECTS {
@@ -157,7 +164,12 @@ fn scalar<'a>(name: &str, value: Raw<'a>) -> Result<Cow<'a, str>, DecodeError> {
     Ok(text(name, value)?.unwrap_or_default())
 }
 
+/// True for `true`, `"true"` in lower case, and numbers but 0.
 fn boolean(name: &str, value: Raw<'_>) -> Result<bool, DecodeError> {
+    let spelled = value.get();
+    if spelled.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+        return Ok(integer(name, value)? != Some(0));
+    }
     Ok(scalar(name, value)? == "true")
 }
 
@@ -181,7 +193,6 @@ fn read_port(field: &str, value: Raw<'_>, port: &mut Port, dialect: Dialect) -> 
     }
     members(value, |name, value| {
         match name {
-            _ if is_null(value) => {}
             "$" => port.number = small_integer(name, value)?,
             "@enabled" => port.enabled = boolean(name, value)?,
             _ if dialect == Dialect::Java => return Err(unknown(name, field)),
@@ -191,6 +202,7 @@ fn read_port(field: &str, value: Raw<'_>, port: &mut Port, dialect: Dialect) -> 
     })
 }
 
+/// A member that must not be there under Java's rules.
 fn unknown(name: &str, within: &str) -> DecodeError {
     DecodeError::Unexpected(format!("unknown `{name}` in `{within}`"))
 }

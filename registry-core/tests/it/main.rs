@@ -1,0 +1,4 @@
+//! Tests of the registry from outside: transcripts, a reference model, the handle for threads, recorded bytes.
+
+#[cfg(feature = "wire")]
+mod golden;
