@@ -43,6 +43,7 @@ public class NetflixDriver implements LineProtocol.Client {
         settings.put("eureka.serviceUrl.default", LineProtocol.EUREKA_URL + "/");
         settings.put("eureka.name", LineProtocol.APP);
         settings.put("eureka.vipAddress", LineProtocol.APP.toLowerCase());
+        settings.put("eureka.secureVipAddress", LineProtocol.APP.toLowerCase());
         settings.put("eureka.instanceId", LineProtocol.INSTANCE_ID);
         settings.put("eureka.port", LineProtocol.INSTANCE_PORT);
         settings.put("eureka.lease.renewalInterval", LineProtocol.RENEW_SECS);
