@@ -58,6 +58,16 @@ struct Filed {
     overdue: Option<usize>,
 }
 
+/// The first whole second after `at`.
+fn bucket(at: Ticks) -> i64 {
+    at.0.div_euclid(BUCKET) + 1
+}
+
+/// Whether a lease filed at `at` is due: what is found out then must not depend on where it was filed before.
+pub(crate) fn is_due(at: Ticks, now: Ticks) -> bool {
+    bucket(at) * BUCKET <= now.0
+}
+
 impl Leases {
     /// None.
     pub(crate) fn new(keyed: Keyed) -> Self {
@@ -153,7 +163,7 @@ impl Leases {
 
     /// Sees to it that the lease is looked at as soon as `at` has passed, and not before.
     pub(crate) fn file(&mut self, slot: Slot, at: Ticks) {
-        let bucket = at.0.div_euclid(BUCKET) + 1;
+        let bucket = bucket(at);
         if self.filed(slot).bucket == Some(bucket) {
             return;
         }

@@ -211,8 +211,10 @@ impl Registry {
     ) {
         let from_peer = origin.is_peer();
         self.tombstones.remove(key);
-        if slot.is_none() && from_peer && copy.instance.overridden_status == Status::Unknown {
-            // The peer held it all the while and has no override: ours was removed there.
+        let told = from_peer && kind == AppliedKind::Registered;
+        if slot.is_none() && told && copy.instance.overridden_status == Status::Unknown {
+            // The peer held it all the while and has no override: ours was removed there. Who adopts compares overrides
+            // for themselves.
             self.overrides.remove(key);
         }
         self.overrides.back(key);

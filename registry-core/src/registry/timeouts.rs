@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::{Phase, Registry, millis};
 use crate::event::Event;
-use crate::leases::Slot;
+use crate::leases::{Slot, is_due};
 use crate::model::Status;
 use crate::preservation::Standing;
 use crate::stats::Reason;
@@ -137,14 +137,16 @@ impl Registry {
     fn look_at_timely(&mut self, ticks: Ticks, slot: Slot) {
         let lease = self.leases.get_mut(slot);
         let late = lease.late(&self.watch);
-        if late >= ticks {
+        if !is_due(late, ticks) {
             self.leases.file(slot, late);
             return;
         }
         lease.standing = self.preserver.late(lease.key.app(), lease.zone());
         let key = lease.key.clone();
         self.events.push_back(Event::Late { key });
-        let next = self.deadline(self.leases.get(slot));
+        // What may keep it longer (a silent peer) may end any time: it is looked at again when it would run out without.
+        let lease = self.leases.get(slot);
+        let next = lease.expires(&self.watch, self.config.lease_expiry);
         self.leases.file(slot, next);
     }
 
@@ -152,7 +154,7 @@ impl Registry {
         let lease = self.leases.get(slot);
         let deadline = self.deadline(lease);
         let write_off = lease.written_off(&self.watch);
-        if ticks > deadline {
+        if is_due(deadline, ticks) {
             self.leases.set_overdue(slot);
         } else {
             self.leases.clear_overdue(slot);
@@ -162,13 +164,13 @@ impl Registry {
         if !lease.unconfirmed {
             return;
         }
-        if ticks > write_off {
+        if is_due(write_off, ticks) {
             lease.unconfirmed = false;
             let standing = lease.standing;
             lease.standing = self
                 .preserver
                 .written_off(lease.key.app(), lease.zone(), standing);
-        } else if ticks > deadline {
+        } else if is_due(deadline, ticks) {
             self.leases.file(slot, write_off);
         }
     }
@@ -195,7 +197,7 @@ impl Registry {
             let slot = overdue[self.rng.below(overdue.len())];
             budget.leases -= 1;
             let deadline = self.deadline(self.leases.get(slot)).after(run.compensation);
-            if ticks > deadline {
+            if is_due(deadline, ticks) {
                 self.evict(now, slot);
                 run.left -= 1;
             } else {
