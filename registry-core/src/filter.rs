@@ -110,9 +110,9 @@ pub enum FilterError {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Expression {
-    Any(Vec<Expression>),
-    All(Vec<Expression>),
-    Not(Box<Expression>),
+    Any(Vec<Self>),
+    All(Vec<Self>),
+    Not(Box<Self>),
     Compare(Field, Test),
 }
 
@@ -191,10 +191,10 @@ impl Field {
     }
 
     fn matches(&self, instance: &Instance, test: &Test) -> bool {
-        match self {
-            Self::Vip => test.holds_for_list(instance.vip_address.as_deref()),
-            Self::SecureVip => test.holds_for_list(instance.secure_vip_address.as_deref()),
-            _ => test.holds_for(self.of(instance)),
+        if matches!(self, Self::Vip | Self::SecureVip) {
+            test.holds_for_list(self.of(instance))
+        } else {
+            test.holds_for(self.of(instance))
         }
     }
 

@@ -45,7 +45,7 @@ pub use pages::Page;
 pub use preservation::{Heartbeats, Preservation, Share};
 pub use registry::Registry;
 #[cfg(feature = "shared")]
-pub use shared::{Clock, EventSink, RegistryHandle, Subscription};
+pub use shared::{Clock, Cursor, EventSink, RegistryHandle, Subscription};
 pub use snapshot::{Application, Hold, LeaseTimes, LeaseView, Reads, Snapshot, reconcile_hash};
 pub use stats::{Reason, Stats};
 pub use time::{Mono, Now, Wall};

@@ -368,6 +368,7 @@ fn change_in(groups: &mut Map<Arc<str>, Counts>, name: &str, change: impl Fn(&mu
     }
 }
 
+#[allow(clippy::disallowed_methods, reason = "sorted before anybody sees the order")]
 fn shares(groups: &Map<Arc<str>, Counts>) -> Vec<Share> {
     let mut shares: Vec<_> = groups
         .iter()

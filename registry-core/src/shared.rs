@@ -12,8 +12,8 @@ use core::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
 
-use crate::changes::Recent;
-use crate::command::{Changed, Command, Origin, Registered, Renewed, Reply};
+use crate::changes::{Changes, Recent};
+use crate::command::{Changed, Command, Origin, PeerId, Registered, Renewed, Reply};
 use crate::config::Config;
 use crate::event::Event;
 use crate::model::{Instance, InstanceKey, Status};
@@ -23,10 +23,12 @@ use crate::snapshot::{LeaseView, Snapshot};
 use crate::stats::{Reason, Stats};
 use crate::time::Now;
 
+mod cursor;
 mod subscription;
 
 use subscription::Waiting;
 
+pub use cursor::Cursor;
 pub use subscription::Subscription;
 
 /// Where the time comes from. `mono` must never go back.
@@ -56,42 +58,33 @@ pub struct RegistryHandle {
 }
 
 struct Shared {
-    locked: Mutex<Locked>,
+    registry: Mutex<Registry>,
+    boot: u64,
     clock: Arc<dyn Clock>,
     sink: Arc<dyn EventSink>,
-    /// Changes whenever a new snapshot may differ from the published one. Written under the lock of the registry.
+    /// The edition a snapshot taken now would have. Written under the lock of the registry.
     edition: AtomicU64,
-    published: RwLock<Option<Published>>,
+    published: RwLock<Option<Snapshot>>,
     /// The version subscribers compare with. Written under the lock of the registry.
     version: AtomicU64,
     /// Tasks to wake at the next version.
     waiting: Mutex<Waiting>,
 }
 
-struct Locked {
-    registry: Registry,
-    /// The version at the last publication of `edition`.
-    version: u64,
-}
-
-struct Published {
-    edition: u64,
-    snapshot: Snapshot,
-}
-
 impl RegistryHandle {
     /// An empty registry whose reads are held until [`open`](Self::open).
     pub fn new(config: Config, clock: Arc<dyn Clock>, sink: Arc<dyn EventSink>) -> Self {
+        let boot = cursor::boot(config.seed);
         let registry = Registry::new(clock.now(), config);
-        let version = registry.stats().version;
         Self {
             shared: Arc::new(Shared {
-                locked: Mutex::new(Locked { registry, version }),
+                boot,
+                edition: AtomicU64::new(registry.edition()),
+                version: AtomicU64::new(registry.stats().version),
+                registry: Mutex::new(registry),
                 clock,
                 sink,
-                edition: AtomicU64::new(0),
                 published: RwLock::new(None),
-                version: AtomicU64::new(version),
                 waiting: Mutex::new(Waiting::default()),
             }),
         }
@@ -157,14 +150,24 @@ impl RegistryHandle {
 
     /// See [`Registry::open`].
     pub fn open(&self, synced: usize, settle: Option<Duration>) {
-        self.change_time(|registry, now| registry.open(now, synced, settle));
+        self.change(|registry, now| registry.open(now, synced, settle));
+    }
+
+    /// See [`Registry::accept_losses`].
+    pub fn accept_losses(&self) {
+        self.change(|registry, now| registry.accept_losses(now));
+    }
+
+    /// See [`Registry::peer_reachable`].
+    pub fn peer_reachable(&self, peer: &PeerId, reachable: bool) {
+        self.change(|registry, now| registry.peer_reachable(now, peer, reachable));
     }
 
     /// Does what is due, in one short hold of the lock, and tells how long it is until more is due, and what: zero if
     /// there was too much for one hold. Call it then, and at least once a second: a change may bring the next moment
     /// forward, and a process that did not call for longer counts as paused.
     pub fn handle_timeout(&self) -> Option<(Duration, Reason)> {
-        self.change_time(|registry, now| {
+        self.change(|registry, now| {
             registry.handle_timeout(now);
             let (due, reason) = registry.poll_timeout()?;
             Some((due.since(now.mono), reason))
@@ -177,17 +180,14 @@ impl RegistryHandle {
             return snapshot;
         }
         let (snapshot, old) = {
-            let mut locked = self.shared.locked.lock();
+            let mut registry = self.shared.registry.lock();
             // Whoever held the lock before may have been a reader with the same question.
             if let Some(snapshot) = self.published() {
                 return snapshot;
             }
-            let snapshot = locked.registry.snapshot(self.now());
-            let published = Published {
-                edition: self.shared.edition.load(Ordering::Relaxed),
-                snapshot: snapshot.clone(),
-            };
-            (snapshot, self.shared.published.write().replace(published))
+            let snapshot = registry.snapshot(self.now());
+            self.shared.edition.store(snapshot.edition(), Ordering::Release);
+            (snapshot.clone(), self.shared.published.write().replace(snapshot))
         };
         // Frees many pages, perhaps: not under the lock.
         drop(old);
@@ -207,6 +207,34 @@ impl RegistryHandle {
     /// See [`Registry::lease`].
     pub fn lease(&self, key: &InstanceKey) -> Option<LeaseView> {
         self.ask(|registry, now| registry.lease(now, key))
+    }
+
+    /// See [`Registry::age`].
+    pub fn age(&self, key: &InstanceKey) -> Option<Duration> {
+        self.ask(|registry, now| registry.age(now, key))
+    }
+
+    /// At most `limit` changes after `since`. A cursor of another registry, or of this one before it was started again, is
+    /// lost. See [`Registry::changes`].
+    pub fn changes(&self, since: Cursor, limit: usize) -> Changes {
+        self.ask(|registry, _| {
+            if since.boot() == self.shared.boot {
+                registry.changes(since.version(), limit)
+            } else {
+                let current = registry.stats().version;
+                Changes::Lost { current }
+            }
+        })
+    }
+
+    /// The cursor of a reader who has seen everything up to `version`.
+    pub fn cursor(&self, version: u64) -> Cursor {
+        Cursor::new(self.shared.boot, version)
+    }
+
+    /// See [`Registry::overrides`].
+    pub fn overrides(&self, after: Option<&InstanceKey>, limit: usize) -> Vec<(InstanceKey, Status)> {
+        self.ask(|registry, _| registry.overrides(after, limit))
     }
 
     /// See [`Registry::explain`].
@@ -243,57 +271,32 @@ impl RegistryHandle {
     fn published(&self) -> Option<Snapshot> {
         let edition = self.shared.edition.load(Ordering::Acquire);
         let published = self.shared.published.read();
-        let published = published
+        published
             .as_ref()
-            .filter(|published| published.edition == edition);
-        published.map(|published| published.snapshot.clone())
+            .filter(|snapshot| snapshot.edition() == edition)
+            .cloned()
     }
 
     fn ask<T>(&self, question: impl FnOnce(&Registry, Now) -> T) -> T {
-        let locked = self.shared.locked.lock();
-        question(&locked.registry, self.now())
+        let registry = self.shared.registry.lock();
+        question(&registry, self.now())
     }
 
-    /// A change that readers can see only if it raised the version.
     fn change<T>(&self, change: impl FnOnce(&mut Registry, Now) -> T) -> T {
-        let mut locked = self.shared.locked.lock();
-        let outcome = change(&mut locked.registry, self.now());
-        self.drain(&mut locked);
-        let version = locked.registry.stats().version;
-        if version == locked.version {
-            return outcome;
+        let mut registry = self.shared.registry.lock();
+        let outcome = change(&mut registry, self.now());
+        // Before the sink hears of it, which may panic: readers must not take the published snapshot for current.
+        let version = registry.stats().version;
+        let old = self.shared.version.swap(version, Ordering::AcqRel);
+        self.shared.edition.store(registry.edition(), Ordering::Release);
+        while let Some(event) = registry.poll_event() {
+            self.shared.sink.event(&event);
         }
-        self.publish(&mut locked, version);
-        drop(locked);
-        self.wake();
-        outcome
-    }
-
-    /// The same for passing time, which changes what readers see without a new version, too.
-    fn change_time<T>(&self, change: impl FnOnce(&mut Registry, Now) -> T) -> T {
-        let mut locked = self.shared.locked.lock();
-        let outcome = change(&mut locked.registry, self.now());
-        self.drain(&mut locked);
-        let version = locked.registry.stats().version;
-        let changed = version != locked.version;
-        self.publish(&mut locked, version);
-        drop(locked);
-        if changed {
+        drop(registry);
+        if version != old {
             self.wake();
         }
         outcome
-    }
-
-    fn drain(&self, locked: &mut Locked) {
-        while let Some(event) = locked.registry.poll_event() {
-            self.shared.sink.event(&event);
-        }
-    }
-
-    fn publish(&self, locked: &mut Locked, version: u64) {
-        locked.version = version;
-        self.shared.version.store(version, Ordering::Release);
-        self.shared.edition.fetch_add(1, Ordering::Release);
     }
 
     /// Wakes subscribers, outside all locks: a waker may run anything.
