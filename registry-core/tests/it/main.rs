@@ -2,3 +2,7 @@
 
 #[cfg(feature = "wire")]
 mod golden;
+mod interaction;
+mod model;
+#[cfg(feature = "shared")]
+mod shared;

@@ -1,0 +1,237 @@
+//! The handle: what is published when, who is told, and what a panic leaves behind.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use eureka_registry_core::{
+    Changed, Clock, Config, Event, Instance, InstanceKey, Mono, Now, Origin, Reads, Registered,
+    RegistryHandle, Renewed, Wall,
+};
+use parking_lot::Mutex;
+
+/// A clock that stands until it is moved, and counts how often it was read.
+#[derive(Default)]
+struct Stopped {
+    millis: AtomicU64,
+    reads: AtomicUsize,
+}
+
+impl Clock for Stopped {
+    fn now(&self) -> Now {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        let millis = self.millis.load(Ordering::SeqCst);
+        Now {
+            mono: Mono(millis),
+            wall: Wall(1_700_000_000_000 + millis),
+        }
+    }
+}
+
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn opened(clock: &Arc<Stopped>) -> RegistryHandle {
+    let handle = RegistryHandle::new(
+        Config::default(),
+        Arc::clone(clock) as _,
+        Arc::new(|_: &Event| {}),
+    );
+    handle.open(1, None);
+    handle
+}
+
+fn register(handle: &RegistryHandle, id: &str) {
+    let mut instance = Instance::new("A", id, "host", "10.0.0.1");
+    instance.last_dirty = Some(1);
+    instance.lease.duration_secs = 10_000;
+    let registered = handle.register(Origin::Client, Arc::new(instance), Duration::ZERO);
+    assert_eq!(registered, Registered::Accepted);
+}
+
+#[test]
+fn readers_stay_off_the_lock_while_nothing_changed() {
+    let clock = Arc::new(Stopped::default());
+    let handle = opened(&clock);
+    register(&handle, "1");
+    let first = handle.snapshot();
+    // Whoever takes the lock reads the clock.
+    let reads = clock.reads.load(Ordering::SeqCst);
+    let second = handle.snapshot();
+    assert_eq!(clock.reads.load(Ordering::SeqCst), reads);
+    assert!(
+        first
+            .pages()
+            .zip(second.pages())
+            .all(|(first, second)| Arc::ptr_eq(first, second))
+    );
+
+    let renewed = handle.renew(Origin::Client, &InstanceKey::new("A", "1"), Some(1), None);
+    assert_eq!(renewed, Renewed::Ok);
+    let reads = clock.reads.load(Ordering::SeqCst);
+    assert_eq!(handle.snapshot().version(), first.version());
+    assert_eq!(
+        clock.reads.load(Ordering::SeqCst),
+        reads,
+        "a renewal changes no list"
+    );
+}
+
+#[test]
+fn reads_are_current() {
+    let clock = Arc::new(Stopped::default());
+    let handle = opened(&clock);
+    for count in 1..=300 {
+        register(&handle, &count.to_string());
+        assert_eq!(handle.snapshot().len(), count);
+    }
+    assert_eq!(
+        handle.cancel(Origin::Client, &InstanceKey::new("A", "7")),
+        Changed::Ok
+    );
+    assert_eq!(handle.snapshot().len(), 299);
+    assert_eq!(handle.find(&InstanceKey::new("A", "7")), None);
+    assert!(handle.find_by_id("8").is_some());
+}
+
+#[test]
+fn passing_time_is_published_too() {
+    let clock = Arc::new(Stopped::default());
+    let handle = RegistryHandle::new(
+        Config::default(),
+        Arc::clone(&clock) as _,
+        Arc::new(|_: &Event| {}),
+    );
+    assert_ne!(handle.snapshot().reads(), Reads::Open);
+    handle.open(1, None);
+    assert_eq!(handle.snapshot().reads(), Reads::Open);
+
+    register(&handle, "1");
+    assert_eq!(handle.snapshot().delta().len(), 1);
+    let mut waits = 0;
+    while !handle.snapshot().delta().is_empty() {
+        let (wait, _) = handle.handle_timeout().expect("something is due");
+        let wait = u64::try_from(wait.as_millis()).expect("short");
+        clock.millis.fetch_add(wait.min(1_000), Ordering::SeqCst);
+        waits += 1;
+        assert!(waits < 1_000, "the delta empties");
+    }
+    assert!((180_000..=182_000).contains(&clock.millis.load(Ordering::SeqCst)));
+}
+
+#[test]
+fn subscribers_hear_of_changes_and_not_of_renewals() {
+    let clock = Arc::new(Stopped::default());
+    let handle = opened(&clock);
+    register(&handle, "1");
+    let mut subscription = handle.subscribe();
+    let woken = Arc::new(Woken(AtomicUsize::new(0)));
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut context = Context::from_waker(&waker);
+    assert_eq!(subscription.poll_changed(&mut context), Poll::Pending);
+
+    handle.renew(Origin::Client, &InstanceKey::new("A", "1"), Some(1), None);
+    assert_eq!(woken.0.load(Ordering::SeqCst), 0);
+    assert_eq!(subscription.poll_changed(&mut context), Poll::Pending);
+
+    register(&handle, "2");
+    register(&handle, "3");
+    assert_eq!(woken.0.load(Ordering::SeqCst), 1, "one wake until it asks again");
+    let version = handle.snapshot().version();
+    assert_eq!(subscription.poll_changed(&mut context), Poll::Ready(version));
+    assert_eq!(subscription.seen(), version);
+    assert_eq!(subscription.poll_changed(&mut context), Poll::Pending);
+
+    // A change between two polls needs no waker.
+    let mut late = handle.subscribe();
+    register(&handle, "4");
+    let version = handle.snapshot().version();
+    assert_eq!(
+        pin!(late.changed()).as_mut().poll(&mut context),
+        Poll::Ready(version)
+    );
+}
+
+#[test]
+fn a_dropped_subscription_leaves_its_place_to_the_next() {
+    let clock = Arc::new(Stopped::default());
+    let handle = opened(&clock);
+    let woken = Arc::new(Woken(AtomicUsize::new(0)));
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut context = Context::from_waker(&waker);
+    for _ in 0..1_000 {
+        let mut subscription = handle.subscribe();
+        assert!(subscription.poll_changed(&mut context).is_pending());
+    }
+    let mut kept = handle.subscribe();
+    assert!(kept.poll_changed(&mut context).is_pending());
+    register(&handle, "1");
+    assert_eq!(woken.0.load(Ordering::SeqCst), 1, "only the living are woken");
+    assert!(kept.poll_changed(&mut context).is_ready());
+}
+
+#[test]
+fn the_sink_hears_everything_in_order_from_all_threads() {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let sink = {
+        let heard = Arc::clone(&heard);
+        move |event: &Event| {
+            if let Event::Applied { seq, version, .. } = event {
+                heard.lock().push((*seq, *version));
+            }
+        }
+    };
+    let handle = RegistryHandle::new(Config::default(), Arc::new(Stopped::default()), Arc::new(sink));
+    handle.open(1, None);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let handle = handle.clone();
+            scope.spawn(move || {
+                for index in 0..250 {
+                    let id = format!("{thread}-{index}");
+                    register(&handle, &id);
+                    handle.renew(Origin::Client, &InstanceKey::new("A", &id), Some(1), None);
+                    assert!(handle.snapshot().instance(&InstanceKey::new("A", &id)).is_some());
+                }
+            });
+        }
+    });
+    let heard = heard.lock();
+    assert_eq!(heard.len(), 2_000);
+    assert!(
+        heard
+            .windows(2)
+            .all(|pair| pair[0].0 + 1 == pair[1].0 && pair[0].1 <= pair[1].1)
+    );
+    assert_eq!(handle.snapshot().len(), 1_000);
+    assert_eq!(handle.stats().instances, 1_000);
+}
+
+#[test]
+fn a_panicking_sink_leaves_the_registry_usable() {
+    let armed = Arc::new(AtomicBool::new(false));
+    let sink = {
+        let armed = Arc::clone(&armed);
+        move |_: &Event| assert!(!armed.swap(false, Ordering::SeqCst), "the sink fails once")
+    };
+    let handle = RegistryHandle::new(Config::default(), Arc::new(Stopped::default()), Arc::new(sink));
+    handle.open(1, None);
+    register(&handle, "1");
+    assert_eq!(handle.snapshot().len(), 1);
+
+    armed.store(true, Ordering::SeqCst);
+    let outcome = catch_unwind(AssertUnwindSafe(|| register(&handle, "2")));
+    assert!(outcome.is_err());
+    assert_eq!(handle.stats().instances, 2);
+    assert_eq!(handle.snapshot().len(), 2, "what was done is seen");
+    register(&handle, "3");
+    assert_eq!(handle.snapshot().len(), 3);
+}
