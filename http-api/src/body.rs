@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::pages::ListBody;
+use crate::sequence::ListBody;
 
 /// The body of an [`Answer`](crate::Answer).
 #[derive(Debug, Default)]

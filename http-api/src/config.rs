@@ -41,6 +41,8 @@ pub struct Config {
     pub conditional: bool,
     /// Serves `serverinfo/statusoverrides`; Spring does not.
     pub status_overrides: bool,
+    /// Says in compact lists whether they are empty, as eureka 2.0.6 does.
+    pub tell_empty: bool,
     /// Allows `POST /api/v1/preservation/accept`.
     pub operator: bool,
 }
@@ -127,6 +129,7 @@ impl Config {
             masked_status: false,
             conditional: true,
             status_overrides: true,
+            tell_empty: false,
             operator: false,
         }
     }
@@ -141,6 +144,7 @@ impl Config {
             masked_status: true,
             conditional: false,
             status_overrides: false,
+            tell_empty: true,
             ..Self::new(node_id)
         }
     }
@@ -149,6 +153,7 @@ impl Config {
     pub fn eureka_netflix(node_id: &str) -> Self {
         Self {
             gzip: Gzip::Enforced,
+            tell_empty: false,
             ..Self::eureka_java(node_id)
         }
     }

@@ -2,10 +2,48 @@
 //!
 //! [`Api::respond`] takes a request with its whole body and gives the answer; it waits for nothing. [`ApiService`]
 //! collects bodies within [`Limits`] and calls it.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use bytes::Bytes;
+//! use eureka_http_api::{Api, Config};
+//! use eureka_registry_core::{Clock, Event, Now, RegistryHandle};
+//! use http::Request;
+//!
+//! struct Stopped;
+//!
+//! impl Clock for Stopped {
+//!     fn now(&self) -> Now {
+//!         Now::default()
+//!     }
+//! }
+//!
+//! let registry = RegistryHandle::new(Default::default(), Arc::new(Stopped), Arc::new(|_: &Event| {}));
+//! registry.open(0, None);
+//! let api = Api::new(registry, Config::new("this-boot"));
+//!
+//! let body = r#"{"instance": {"instanceId": "i-1", "hostName": "shop-1", "app": "SHOP", "ipAddr": "10.0.0.1",
+//!     "dataCenterInfo": {"@class": "com.netflix.appinfo.MyDataCenterInfo", "name": "MyOwn"}}}"#;
+//! let register = Request::post("/eureka/apps/SHOP").header("content-type", "application/json");
+//! assert_eq!(api.respond(register.body(Bytes::from(body))?).status(), 204);
+//!
+//! let renew = Request::put("/eureka/apps/SHOP/i-1?status=UP").body(Bytes::new())?;
+//! assert_eq!(api.respond(renew).status(), 200);
+//!
+//! let unknown = Request::put("/eureka/apps/SHOP/i-2?status=UP").body(Bytes::new())?;
+//! assert_eq!(api.respond(unknown).status(), 404);
+//! # Ok::<(), http::Error>(())
+//! ```
+//!
+//! Lists come from one immutable snapshot of the registry, encoded by pages that all readers and versions share
+//! ([`Limits::encoded`] bounds what is kept); under gzip a page is compressed once, too. Where we differ from Java is a
+//! field of [`Config`] each; [`Config::eureka_java`] and [`Config::eureka_netflix`] are Java's ways.
 
 mod body;
 mod class;
 mod config;
+mod encoder;
 mod figures;
 mod gzip;
 mod handlers;
@@ -16,6 +54,7 @@ mod pages;
 mod query;
 mod respond;
 mod selections;
+mod sequence;
 mod service;
 
 pub use body::Body;

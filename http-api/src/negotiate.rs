@@ -167,9 +167,8 @@ fn weight<'a>(mut parameters: impl Iterator<Item = &'a str>) -> u16 {
     let Some(quality) = quality else { return 1000 };
     let (whole, fraction) = quality.split_once('.').unwrap_or((quality, ""));
     let digits = fraction.bytes().chain(*b"000").take(3);
-    let thousandths = digits.fold(Some(0_u16), |sum, digit| {
-        Some(sum? * 10 + u16::from(char::from(digit).to_digit(10)? as u8))
-    });
+    let mut digits = digits.map(|digit| char::from(digit).to_digit(10));
+    let thousandths = digits.try_fold(0, |sum, digit| Some(sum * 10 + u16::try_from(digit?).ok()?));
     match (whole, thousandths) {
         ("0" | "", Some(thousandths)) => thousandths,
         ("1", Some(_)) => 1000,

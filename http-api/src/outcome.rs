@@ -66,10 +66,10 @@ pub(crate) fn renewed(outcome: Renewed) -> (StatusCode, Option<Arc<LeaseView>>) 
 
 /// An item of a batch that could not be read: 500 in Java where the item lacks something, else 400.
 pub(crate) fn unreadable_item(error: &ItemError, java_errors: bool) -> ItemAnswer {
-    let status = match error {
-        ItemError::Unreadable(_) => StatusCode::BAD_REQUEST,
-        _ if java_errors => StatusCode::INTERNAL_SERVER_ERROR,
-        _ => StatusCode::BAD_REQUEST,
+    let status = if java_errors && !matches!(error, ItemError::Unreadable(_)) {
+        StatusCode::INTERNAL_SERVER_ERROR
+    } else {
+        StatusCode::BAD_REQUEST
     };
     ItemAnswer {
         status: status.as_u16(),
@@ -171,8 +171,20 @@ impl Refusal {
             Self::Invalid(format, invalid) if java_errors => {
                 with_body(status, format.content_type(), invalid.to_string().into())
             }
-            _ if java_errors => empty(status),
-            _ => with_body(status, "text/plain; charset=utf-8", self.to_string().into()),
+            Self::MediaType(_)
+            | Self::UriTooLong
+            | Self::TooLarge(_)
+            | Self::Parameter { .. }
+            | Self::QueryNotUtf8
+            | Self::BodyBroken(_)
+            | Self::Filter(_)
+            | Self::Invalid(..)
+            | Self::Forbidden(_) => {
+                if java_errors {
+                    return empty(status);
+                }
+                with_body(status, "text/plain; charset=utf-8", self.to_string().into())
+            }
         }
     }
 }

@@ -1,7 +1,6 @@
 //! One request, one answer, without waiting for anything.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use eureka_registry_core::wire::{DecodeError, Format, Route};
@@ -15,13 +14,14 @@ use parking_lot::Mutex;
 use crate::body::Body;
 use crate::class::Class;
 use crate::config::{Config, Gzip};
+use crate::encoder::Encoder;
 use crate::figures::{Figures, Operation};
 use crate::gzip;
 use crate::handlers::{instance, lists, ours, replication, server};
 use crate::limiter::{Limiter, Target, Verdict};
 use crate::negotiate::{self, Accepted};
 use crate::outcome::{self, Refusal, TooLarge};
-use crate::pages::{Encoder, Listing, Pages};
+use crate::pages::{Listing, Pages};
 use crate::query::Query;
 use crate::selections::Selections;
 
@@ -52,7 +52,6 @@ struct Inner {
     pages: Pages,
     selections: Selections,
     limiter: Limiter,
-    deltas: AtomicU64,
     /// The snapshot that lists show while they may lag, and the interval it was taken in.
     lagging: Mutex<Option<(u64, Snapshot)>>,
 }
@@ -60,13 +59,12 @@ struct Inner {
 impl Api {
     /// The API over `registry`. A `metrics` recorder must be installed before.
     pub fn new(registry: RegistryHandle, config: Config) -> Self {
-        let encoder = Arc::new(Encoder::new(config.gzip_level, config.limits.encoded));
+        let encoder = Arc::new(Encoder::new(&config));
         Self(Arc::new(Inner {
             registry,
             pages: Pages::new(Arc::clone(&encoder)),
             selections: Selections::new(Arc::clone(&encoder)),
             limiter: Limiter::new(config.rate_limits.clone()),
-            deltas: AtomicU64::new(0),
             lagging: Mutex::new(None),
             encoder,
             config,
@@ -127,11 +125,6 @@ impl Api {
     /// The list as it is now, also while reads are held.
     pub(crate) fn listing_of_all(&self) -> Arc<Listing> {
         self.0.pages.listing(&self.registry().snapshot())
-    }
-
-    /// The number of the next delta, counted over all codecs as in Java.
-    pub(crate) fn next_delta(&self) -> u64 {
-        self.0.deltas.fetch_add(1, Ordering::Relaxed) + 1
     }
 
     fn listed_snapshot(&self) -> Snapshot {
@@ -212,6 +205,7 @@ fn dispatch(
         ("GET", Route::StatusOverrides) => (Op::Status, server::overrides(call)),
         ("GET", Route::Node) => (Op::Node, ours::node(call)),
         ("GET", Route::Preservation) => (Op::Preservation, ours::preservation(call)),
+        ("POST", Route::PreservationAccept) => (Op::Accept, ours::accept(call)),
         ("GET", Route::Lastn) => (Op::Lastn, ours::lastn(call)),
         ("GET", Route::Instances) => (Op::List, ours::instances(call)),
         ("OPTIONS", route) => (Op::Other, Ok(server::options(&route))),

@@ -8,7 +8,7 @@ use eureka_registry_core::wire::{self, Codec};
 use eureka_registry_core::{Application, LeaseView, Snapshot, Status, reconcile_hash};
 use parking_lot::Mutex;
 
-use crate::pages::{Encoded, Encoder};
+use crate::encoder::{Encoded, Encoder};
 
 /// `versions__delta` of lists by virtual address, as in Java.
 const SELECTION_VERSION: &str = "-1";
@@ -28,8 +28,11 @@ pub(crate) enum Kind {
 #[derive(Debug)]
 pub(crate) struct Selections {
     encoder: Arc<Encoder>,
-    kept: [[Mutex<HashMap<Box<str>, Arc<Selection>>>; 4]; 3],
+    kept: [[Kept; 4]; 3],
 }
+
+/// Selections of one kind and codec, by name.
+type Kept = Mutex<HashMap<Box<str>, Arc<Selection>>>;
 
 /// The instances of a selection, and their encoded form.
 #[derive(Debug)]
@@ -77,7 +80,7 @@ impl Selections {
         };
         if views.is_empty() {
             // Unknown addresses come from whoever asks: they must not fill the cache.
-            let text = wire::write_list(codec, &frame(""), &[]);
+            let text = wire::write_list(codec, &self.encoder.frame(SELECTION_VERSION, ""), &[]);
             return Arc::new(Selection {
                 views: Box::default(),
                 encoded: Encoded::new(&self.encoder, text),
@@ -88,7 +91,10 @@ impl Selections {
             address,
             codec,
             || views.iter(),
-            || wire::write_list(codec, &frame(&reconcile_hash(counts(&views))), &views),
+            || {
+                let hash = reconcile_hash(counts(&views));
+                wire::write_list(codec, &self.encoder.frame(SELECTION_VERSION, &hash), &views)
+            },
         )
     }
 
@@ -123,14 +129,6 @@ impl Selections {
         }
         kept.insert(Box::from(name), Arc::clone(&selection));
         selection
-    }
-}
-
-fn frame(hash: &str) -> wire::ListFrame<'_> {
-    wire::ListFrame {
-        version: SELECTION_VERSION,
-        hash,
-        tell_empty: false,
     }
 }
 

@@ -98,9 +98,10 @@ where
 {
     fn new(api: Api, parts: Parts, body: B) -> Self {
         let limits = api.config().limits;
-        let limit = match Class::of(&parts.method, parts.uri.path()) {
-            Class::Peer => limits.batch,
-            _ => limits.body,
+        let limit = if Class::of(&parts.method, parts.uri.path()) == Class::Peer {
+            limits.batch
+        } else {
+            limits.body
         };
         Self {
             ignored: parts.method != Method::POST,

@@ -23,7 +23,7 @@ pub(super) fn renew_without_override(
 ) -> Result<Renewed, Refusal> {
     match call.registry().renew(call.origin(), key, last_dirty, None) {
         Renewed::Ahead => Err(Refusal::JavaFailure),
-        renewed => Ok(renewed),
+        renewed @ (Renewed::Ok | Renewed::Missing | Renewed::Behind(_)) => Ok(renewed),
     }
 }
 

@@ -21,17 +21,14 @@ use crate::selections::Kind;
 pub(crate) fn applications(call: &Call<'_>) -> Result<Answer, Refusal> {
     call.charge(Target::FullFetch)?;
     let list = List::asked_for(call, Part::List)?;
-    list.answer(|| Body::list(list.listing.body(list.codec, list.gzip)))
+    list.answer(|| Body::list(list.listing.full.body(list.codec, list.gzip)))
 }
 
 /// GET `apps/delta`
 pub(crate) fn delta(call: &Call<'_>) -> Result<Answer, Refusal> {
     call.charge(Target::Delta)?;
     let list = List::asked_for(call, Part::List)?;
-    list.answer(|| {
-        let delta = list.listing.delta(list.codec, || call.api.next_delta());
-        delta.bytes(list.gzip).into()
-    })
+    list.answer(|| Body::list(list.listing.delta.body(list.codec, list.gzip)))
 }
 
 /// GET `apps/{app}`

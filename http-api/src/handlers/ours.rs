@@ -52,6 +52,15 @@ pub(crate) fn preservation(call: &Call<'_>) -> Result<Answer, Refusal> {
     json(call, &PreservationBody::new(&call.registry().explain()))
 }
 
+/// POST `/api/v1/preservation/accept`: what is missing is really gone. The answer explains the state after it.
+pub(crate) fn accept(call: &Call<'_>) -> Result<Answer, Refusal> {
+    if !call.config().operator {
+        return Err(Refusal::Forbidden("not switched on"));
+    }
+    call.registry().accept_losses();
+    preservation(call)
+}
+
 /// GET `/api/v1/lastn`: the last registrations and cancels, newest first.
 pub(crate) fn lastn(call: &Call<'_>) -> Result<Answer, Refusal> {
     let registered = call.registry().recent_registrations();

@@ -17,7 +17,7 @@ use crate::respond::{Call, Part};
 pub(crate) fn batch(call: &Call<'_>, body: &Bytes) -> Result<Answer, Refusal> {
     let expected = "Content-Type application/json";
     let format = negotiate::body_format(&call.parts().headers).ok_or(Refusal::MediaType(expected))?;
-    call.accepted()?;
+    let answered = call.accepted()?.for_lists();
     let config = call.config();
     if format == Format::Xml {
         let error = DecodeError::Unexpected("batches are JSON".into());
@@ -38,11 +38,8 @@ pub(crate) fn batch(call: &Call<'_>, body: &Bytes) -> Result<Answer, Refusal> {
         call.api.figures().item(status);
         answers.push(answer);
     }
-    call.short(
-        format.content_type(),
-        wire::write_batch_answer(format, &answers),
-        Part::Other,
-    )
+    let text = wire::write_batch_answer(answered, &answers);
+    call.short(answered.content_type(), text, Part::Other)
 }
 
 fn apply(call: &Call<'_>, origin: &Origin, item: BatchItem) -> ItemAnswer {

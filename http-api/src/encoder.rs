@@ -1,0 +1,109 @@
+//! Encoded answers that are kept for further readers, and how many bytes of them there are.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use eureka_registry_core::wire::ListFrame;
+
+use crate::config::Config;
+use crate::figures::Figures;
+use crate::gzip::Compressors;
+
+/// What lists are made with and where their bytes are counted.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    pub(crate) compressors: Compressors,
+    pub(crate) figures: Figures,
+    kept: AtomicUsize,
+    limit: usize,
+    tell_empty: bool,
+}
+
+impl Encoder {
+    pub(crate) fn new(config: &Config) -> Self {
+        Self {
+            compressors: Compressors::new(config.gzip_level),
+            figures: Figures::new(),
+            kept: AtomicUsize::new(0),
+            limit: config.limits.encoded,
+            tell_empty: config.tell_empty,
+        }
+    }
+
+    /// What frames a list.
+    pub(crate) fn frame<'a>(&self, version: &'a str, hash: &'a str) -> ListFrame<'a> {
+        ListFrame {
+            version,
+            hash,
+            tell_empty: self.tell_empty,
+        }
+    }
+
+    /// Bytes of encoded answers that are kept.
+    pub(crate) fn kept(&self) -> usize {
+        self.kept.load(Ordering::Relaxed)
+    }
+
+    /// Whether `len` more bytes may be kept; if so they count until [`release`](Self::release).
+    pub(crate) fn reserve(&self, len: usize) -> bool {
+        if self.kept.fetch_add(len, Ordering::Relaxed) + len > self.limit {
+            self.kept.fetch_sub(len, Ordering::Relaxed);
+            self.figures.answers_not_kept.increment(1);
+            return false;
+        }
+        self.figures.encoded_bytes.increment(len as f64);
+        true
+    }
+
+    pub(crate) fn release(&self, len: usize) {
+        self.kept.fetch_sub(len, Ordering::Relaxed);
+        self.figures.encoded_bytes.decrement(len as f64);
+    }
+}
+
+/// A short answer and, once somebody asked for it, its compressed form.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    encoder: Arc<Encoder>,
+    text: Bytes,
+    packed: OnceLock<Bytes>,
+    kept: AtomicUsize,
+}
+
+impl Encoded {
+    pub(crate) fn new(encoder: &Arc<Encoder>, text: Vec<u8>) -> Self {
+        encoder.figures.answers_encoded.increment(1);
+        let kept = if encoder.reserve(text.len()) {
+            text.len()
+        } else {
+            0
+        };
+        Self {
+            encoder: Arc::clone(encoder),
+            text: text.into(),
+            packed: OnceLock::new(),
+            kept: AtomicUsize::new(kept),
+        }
+    }
+
+    pub(crate) fn bytes(&self, gzip: bool) -> Bytes {
+        if !gzip {
+            return self.text.clone();
+        }
+        let pack = || {
+            let packed = self.encoder.compressors.member(&self.text);
+            if self.encoder.reserve(packed.len()) {
+                self.kept.fetch_add(packed.len(), Ordering::Relaxed);
+            }
+            packed
+        };
+        self.packed.get_or_init(pack).clone()
+    }
+}
+
+impl Drop for Encoded {
+    fn drop(&mut self) {
+        self.encoder.release(*self.kept.get_mut());
+    }
+}

@@ -1,0 +1,352 @@
+//! A list as a sequence of pages between a head and a tail. A page is encoded once per codec for all readers and all
+//! versions of the registry in which it stands, so after a change only what changed is encoded and compressed again.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use crc32fast::Hasher;
+use eureka_registry_core::Page;
+use eureka_registry_core::wire::{self, Boundary, Codec};
+
+use crate::encoder::Encoder;
+use crate::gzip::{self, Segment};
+
+/// One list, in every codec that was asked for.
+#[derive(Debug)]
+pub(crate) struct Sequence {
+    encoder: Arc<Encoder>,
+    hash: Arc<str>,
+    version: Version,
+    pages: Box<[Arc<EncodedPage>]>,
+    plain: [OnceLock<Ends>; 4],
+    packed: [OnceLock<Ends>; 4],
+}
+
+/// What `versions__delta` says.
+#[derive(Clone, Debug)]
+pub(crate) enum Version {
+    /// Always the same.
+    Fixed(&'static str),
+    /// How many were made so far, over all codecs, as Java counts deltas.
+    Counted(Arc<AtomicU64>),
+}
+
+/// What stands before and behind the pages.
+#[derive(Clone, Debug)]
+struct Ends {
+    head: Bytes,
+    tail: Bytes,
+}
+
+/// Bytes that `gzip::write_stored` puts before a short text.
+const STORED_HEADER: usize = 5;
+
+impl Sequence {
+    /// The list of these pages, taking over what is encoded of the list before it.
+    pub(crate) fn new<'a>(
+        encoder: &Arc<Encoder>,
+        version: Version,
+        hash: &Arc<str>,
+        pages: impl Iterator<Item = &'a Arc<Page>>,
+        before: Option<&Self>,
+    ) -> Self {
+        let mut known: HashMap<(u64, Boundary), &Arc<EncodedPage>> = before
+            .iter()
+            .flat_map(|list| &list.pages)
+            .map(|page| ((page.page.number(), page.boundary), page))
+            .collect();
+        let mut last_app = None;
+        let pages = pages
+            .filter(|page| !page.instances().is_empty())
+            .map(|page| {
+                let boundary = boundary(last_app, page);
+                last_app = page.instances().last().map(|view| &*view.instance.app);
+                match known.remove(&(page.number(), boundary)) {
+                    Some(known) => Arc::clone(known),
+                    None => Arc::new(EncodedPage::new(encoder, page, boundary)),
+                }
+            })
+            .collect();
+        Self {
+            encoder: Arc::clone(encoder),
+            hash: Arc::clone(hash),
+            version,
+            pages,
+            plain: Default::default(),
+            packed: Default::default(),
+        }
+    }
+
+    /// The whole list as the body of an answer.
+    pub(crate) fn body(self: &Arc<Self>, codec: Codec, gzip: bool) -> ListBody {
+        self.encode_single_missing(codec, gzip);
+        ListBody {
+            left: self.encoded_len(codec, gzip),
+            list: Arc::clone(self),
+            codec,
+            gzip,
+            next: Piece::Head,
+            encoded_before: false,
+            sum: Hasher::new(),
+            len: 0,
+        }
+    }
+
+    /// One page may be encoded at once: then the length is known, and after a small change nothing is missing.
+    fn encode_single_missing(&self, codec: Codec, gzip: bool) {
+        let mut missing = self.pages.iter().filter(|page| page.len(codec, gzip).is_none());
+        if let (Some(page), None) = (missing.next(), missing.next()) {
+            if gzip {
+                page.packed(codec);
+            } else {
+                page.plain(codec);
+            }
+        }
+    }
+
+    /// Length of the whole body, `None` while a page is missing.
+    fn encoded_len(&self, codec: Codec, gzip: bool) -> Option<u64> {
+        let pages: Option<usize> = self.pages.iter().map(|page| page.len(codec, gzip)).sum();
+        let plain = self.plain_ends(codec);
+        let mut ends = plain.head.len() + plain.tail.len();
+        if gzip {
+            ends += gzip::HEADER.len() + 2 * STORED_HEADER + gzip::END_LEN;
+        }
+        Some((pages? + ends) as u64)
+    }
+
+    fn plain_ends(&self, codec: Codec) -> &Ends {
+        self.plain[codec as usize].get_or_init(|| {
+            let (mut head, mut tail) = (Vec::new(), Vec::new());
+            let counted;
+            let version = match &self.version {
+                Version::Fixed(version) => version,
+                Version::Counted(counter) => {
+                    counted = (counter.fetch_add(1, Ordering::Relaxed) + 1).to_string();
+                    &*counted
+                }
+            };
+            let frame = self.encoder.frame(version, &self.hash);
+            wire::write_list_head(codec, &frame, &mut head);
+            wire::write_list_tail(codec, &frame, self.pages.is_empty(), &mut tail);
+            Ends {
+                head: head.into(),
+                tail: tail.into(),
+            }
+        })
+    }
+
+    fn packed_head(&self, codec: Codec) -> Bytes {
+        if let Some(ends) = self.packed[codec as usize].get() {
+            return ends.head.clone();
+        }
+        let mut head = gzip::HEADER.to_vec();
+        gzip::write_stored(&self.plain_ends(codec).head, &mut head);
+        head.into()
+    }
+
+    /// The tail behind pages whose text has this checksum and length.
+    fn packed_tail(&self, codec: Codec, pages: &Hasher, pages_len: u64) -> Bytes {
+        let packed = &self.packed[codec as usize];
+        let ends = packed.get_or_init(|| {
+            let plain = self.plain_ends(codec);
+            let mut sum = gzip::sum(&plain.head);
+            sum.combine(pages);
+            sum.update(&plain.tail);
+            let mut tail = Vec::new();
+            gzip::write_stored(&plain.tail, &mut tail);
+            let len = (plain.head.len() + plain.tail.len()) as u64 + pages_len;
+            gzip::write_end(sum, len, &mut tail);
+            Ends {
+                head: self.packed_head(codec),
+                tail: tail.into(),
+            }
+        });
+        ends.tail.clone()
+    }
+}
+
+fn boundary(last_app: Option<&str>, page: &Page) -> Boundary {
+    let first = page.instances().first().map(|view| &*view.instance.app);
+    match last_app {
+        None => Boundary::First,
+        Some(_) if last_app == first => Boundary::SameApplication,
+        Some(_) => Boundary::NewApplication,
+    }
+}
+
+/// A page of the registry and its encoded forms.
+#[derive(Debug)]
+struct EncodedPage {
+    encoder: Arc<Encoder>,
+    page: Arc<Page>,
+    boundary: Boundary,
+    plain: [OnceLock<Bytes>; 4],
+    packed: [OnceLock<(Segment, usize)>; 4],
+}
+
+impl EncodedPage {
+    fn new(encoder: &Arc<Encoder>, page: &Arc<Page>, boundary: Boundary) -> Self {
+        Self {
+            encoder: Arc::clone(encoder),
+            page: Arc::clone(page),
+            boundary,
+            plain: Default::default(),
+            packed: Default::default(),
+        }
+    }
+
+    /// Encoded length, if it is encoded.
+    fn len(&self, codec: Codec, gzip: bool) -> Option<usize> {
+        if gzip {
+            self.packed[codec as usize]
+                .get()
+                .map(|(segment, _)| segment.bytes.len())
+        } else {
+            self.plain[codec as usize].get().map(Bytes::len)
+        }
+    }
+
+    fn plain(&self, codec: Codec) -> Bytes {
+        let cell = &self.plain[codec as usize];
+        if let Some(bytes) = cell.get() {
+            return bytes.clone();
+        }
+        let bytes = Bytes::from(self.encode(codec));
+        self.keep(cell, bytes.clone(), bytes.len());
+        bytes
+    }
+
+    /// The page compressed, and the length of its text.
+    fn packed(&self, codec: Codec) -> (Segment, usize) {
+        let cell = &self.packed[codec as usize];
+        if let Some(packed) = cell.get() {
+            return packed.clone();
+        }
+        let segment_of = |text: &[u8]| (self.encoder.compressors.segment(text), text.len());
+        let packed = match self.plain[codec as usize].get() {
+            Some(text) => segment_of(text),
+            None => segment_of(&self.encode(codec)),
+        };
+        self.keep(cell, packed.clone(), packed.0.bytes.len());
+        packed
+    }
+
+    fn encode(&self, codec: Codec) -> Vec<u8> {
+        self.encoder.figures.pages_encoded.increment(1);
+        let mut text = Vec::new();
+        wire::write_list_piece(codec, self.boundary, self.page.instances(), &mut text);
+        text.shrink_to_fit();
+        text
+    }
+
+    /// Keeps an encoded form if there is room, and if nobody else kept it in the meantime.
+    fn keep<T>(&self, cell: &OnceLock<T>, form: T, len: usize) {
+        if self.encoder.reserve(len) && cell.set(form).is_err() {
+            self.encoder.release(len);
+        }
+    }
+}
+
+impl Drop for EncodedPage {
+    fn drop(&mut self) {
+        let lens = Codec::ALL
+            .into_iter()
+            .flat_map(|codec| [false, true].map(|gzip| self.len(codec, gzip).unwrap_or_default()));
+        self.encoder.release(lens.sum());
+    }
+}
+
+/// The whole list on its way to one reader.
+#[derive(Debug)]
+pub(crate) struct ListBody {
+    list: Arc<Sequence>,
+    codec: Codec,
+    gzip: bool,
+    next: Piece,
+    /// Bytes still to come, if every page was encoded at the start.
+    left: Option<u64>,
+    /// Whether the piece before had to be encoded.
+    encoded_before: bool,
+    /// Checksum and length of the pages so far, while nobody knows those of all.
+    sum: Hasher,
+    len: u64,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Piece {
+    Head,
+    Page(usize),
+    Done,
+}
+
+impl ListBody {
+    /// The next piece. At most one missing page is encoded before other tasks get their turn.
+    pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if let Piece::Page(position) = self.next
+            && let Some(page) = self.list.pages.get(position)
+        {
+            let missing = page.len(self.codec, self.gzip).is_none();
+            if missing && self.encoded_before {
+                self.encoded_before = false;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            self.encoded_before = missing;
+        }
+        let piece = self.take();
+        if let (Some(left), Some(piece)) = (&mut self.left, &piece) {
+            *left -= piece.len() as u64;
+        }
+        Poll::Ready(piece)
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.next == Piece::Done
+    }
+
+    /// Bytes still to come, if they are known.
+    pub(crate) fn left(&self) -> Option<u64> {
+        self.left
+    }
+
+    fn take(&mut self) -> Option<Bytes> {
+        let list = &self.list;
+        match self.next {
+            Piece::Head => {
+                self.next = Piece::Page(0);
+                Some(if self.gzip {
+                    list.packed_head(self.codec)
+                } else {
+                    list.plain_ends(self.codec).head.clone()
+                })
+            }
+            Piece::Page(position) => match list.pages.get(position) {
+                Some(page) => {
+                    self.next = Piece::Page(position + 1);
+                    if !self.gzip {
+                        return Some(page.plain(self.codec));
+                    }
+                    let (segment, len) = page.packed(self.codec);
+                    if list.packed[self.codec as usize].get().is_none() {
+                        self.sum.combine(&segment.sum);
+                        self.len += len as u64;
+                    }
+                    Some(segment.bytes)
+                }
+                None => {
+                    self.next = Piece::Done;
+                    Some(if self.gzip {
+                        list.packed_tail(self.codec, &self.sum, self.len)
+                    } else {
+                        list.plain_ends(self.codec).tail.clone()
+                    })
+                }
+            },
+            Piece::Done => None,
+        }
+    }
+}

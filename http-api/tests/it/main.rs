@@ -1,0 +1,11 @@
+//! The API as a function: a manual clock, no network.
+#![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod batches;
+mod fixture;
+mod instances;
+mod lists;
+mod ours;
+mod refusals;
+mod service;
+mod vectors;

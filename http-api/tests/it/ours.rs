@@ -1,0 +1,243 @@
+//! What Eureka tells about the server, and our own endpoints.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use eureka_http_api::{Config, Facts};
+use eureka_registry_core::InstanceKey;
+use serde_json::{Value, json};
+
+use crate::fixture::{BEGIN, Fixture, instance_with};
+
+#[test]
+fn status_in_both_formats() {
+    let mut config = Config::new("boot");
+    config.facts = Arc::new(|| Facts {
+        cpus: 2,
+        memory_total: 114 << 20,
+        memory_used: 57 << 20,
+        replicas: vec!["http://a/eureka/".into(), "http://b/eureka/".into()],
+        available: vec!["http://a/eureka/".into()],
+        unavailable: vec!["http://b/eureka/".into()],
+        healthy: None,
+    });
+    config.own = Some(InstanceKey::new("EUREKA", "me"));
+    let fixture = Fixture::with(config);
+    fixture.register("EUREKA", "me");
+    fixture.advance(Duration::from_secs(3_700));
+    let status = fixture.get("status").json();
+    assert_eq!(status["generalStats"]["num-of-cpus"], "2");
+    assert_eq!(status["generalStats"]["current-memory-usage"], "57mb (50%)");
+    assert_eq!(status["generalStats"]["server-uptime"], "01:01");
+    assert_eq!(
+        status["applicationStats"]["registered-replicas"],
+        "http://a/eureka/,http://b/eureka/,"
+    );
+    assert_eq!(
+        status["applicationStats"]["available-replicas"],
+        "http://a/eureka/,"
+    );
+    assert!(
+        fixture
+            .get_xml("status")
+            .starts_with("<com.netflix.eureka.util.StatusInfo>")
+    );
+}
+
+#[test]
+fn overrides_are_listed_by_id() {
+    for path in ["serverinfo/statusoverrides", "v2/serverinfo/statusoverrides"] {
+        let fixture = Fixture::new();
+        fixture.register("A", "i");
+        fixture.register("A", "j");
+        assert_eq!(fixture.get(path).json(), json!({}));
+        fixture.put("apps/A/j/status?value=OUT_OF_SERVICE");
+        assert_eq!(fixture.get(path).json(), json!({"j": "OUT_OF_SERVICE"}));
+        Fixture::java().get(path).is_empty_with(404);
+    }
+}
+
+#[test]
+fn node_tells_who_it_is() {
+    let mut config = Config::new("boot");
+    config.summary = vec![("compat.preset".into(), "none".into())];
+    let fixture = Fixture::with(config);
+    fixture.register("A", "i");
+    fixture.advance(Duration::from_millis(1_500));
+    let node = fixture.get("/api/v1/node").json();
+    assert_eq!(node["nodeId"], "boot");
+    assert_eq!(node["version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(node["uptimeMs"], 1_500);
+    assert_eq!(node["time"], BEGIN + 1_500);
+    assert_eq!(node["instances"], 1);
+    assert_eq!(node["reads"], "open");
+    assert_eq!(node["config"], json!({"compat.preset": "none"}));
+}
+
+#[test]
+fn preservation_is_explained_by_application_and_zone() {
+    let fixture = Fixture::over(eureka_registry_core::Config::default(), Config::new("boot"));
+    for number in 0..10 {
+        let zone = if number < 4 { "a" } else { "b" };
+        let body = instance_with("A", &format!("i{number}"), &json!({"metadata": {"zone": zone}}));
+        fixture.post("A", &body);
+    }
+    let keep_alive = |range: std::ops::Range<usize>| {
+        for _ in 0..10 {
+            fixture.advance(Duration::from_secs(30));
+            for number in range.clone() {
+                fixture.put(&format!("apps/A/i{number}"));
+            }
+        }
+    };
+    let explained = fixture.get("/api/v1/preservation").json();
+    assert_eq!(explained["active"], false);
+    assert_eq!(explained["expected"], 10);
+    keep_alive(0..4);
+    let explained = fixture.get("/api/v1/preservation").json();
+    assert_eq!(explained["active"], true);
+    assert_eq!(explained["measure"], "leases-on-time");
+    assert_eq!(
+        (&explained["expected"], &explained["onTime"]),
+        (&json!(10), &json!(4))
+    );
+    assert_eq!(explained["overdue"], 6);
+    assert_eq!(explained["wouldGo"][0], json!({"app": "A", "id": "i4"}));
+    assert_eq!(
+        explained["applications"],
+        json!([{"name": "A", "expected": 10, "onTime": 4}])
+    );
+    assert_eq!(
+        explained["zones"],
+        json!([{"name": "a", "expected": 4, "onTime": 4}, {"name": "b", "expected": 6, "onTime": 0}])
+    );
+    assert!(explained["heartbeats"]["threshold"].is_u64());
+}
+
+#[test]
+fn losses_are_accepted_only_where_that_is_switched_on() {
+    let off = Fixture::new();
+    assert_eq!(
+        off.send("POST", "/api/v1/preservation/accept", &[], "").status,
+        403
+    );
+    let on = Fixture::over(
+        eureka_registry_core::Config::default(),
+        Config {
+            operator: true,
+            ..Config::new("boot")
+        },
+    );
+    for number in 0..10 {
+        on.register("A", &format!("i{number}"));
+    }
+    on.advance(Duration::from_secs(100));
+    assert_eq!(on.get("/api/v1/preservation").json()["active"], true);
+    let answer = on.send("POST", "/api/v1/preservation/accept", &[], "");
+    assert_eq!(answer.status, 200);
+    assert_eq!(answer.json()["active"], false);
+}
+
+#[test]
+fn the_last_registrations_and_cancels() {
+    let fixture = Fixture::new();
+    fixture.register("A", "i");
+    fixture.advance(Duration::from_secs(1));
+    fixture.register("A", "j");
+    fixture.delete("apps/A/i");
+    let last = fixture.get("/api/v1/lastn").json();
+    assert_eq!(
+        last["registered"],
+        json!([{"at": BEGIN + 1_000, "app": "A", "id": "j"}, {"at": BEGIN, "app": "A", "id": "i"}])
+    );
+    assert_eq!(
+        last["cancelled"],
+        json!([{"at": BEGIN + 1_000, "app": "A", "id": "i"}])
+    );
+}
+
+#[test]
+fn instances_are_filtered_and_paged() {
+    let fixture = Fixture::new();
+    for number in 0..300 {
+        let fields = json!({"status": if number % 3 == 0 { "DOWN" } else { "UP" }});
+        let app = format!("APP{}", number % 7);
+        fixture.post(&app, &instance_with(&app, &format!("i/{number:03}"), &fields));
+    }
+    let mut seen = Vec::new();
+    let mut cursor = String::new();
+    loop {
+        let page = fixture
+            .get(&format!(
+                "/api/v1/instances?filter=status%20==%20DOWN&limit=7{cursor}"
+            ))
+            .json();
+        let instances = page["instances"].as_array().unwrap();
+        assert!(instances.len() <= 7);
+        seen.extend(instances.iter().map(|instance| {
+            assert_eq!(instance["status"], "DOWN");
+            (
+                instance["app"].as_str().unwrap().to_owned(),
+                instance["id"].as_str().unwrap().to_owned(),
+            )
+        }));
+        match page.get("next") {
+            Some(next) => {
+                let next = next.as_str().unwrap();
+                cursor = format!("&cursor={}", next.replace('%', "%25"));
+            }
+            None => break,
+        }
+    }
+    assert_eq!(seen.len(), 100);
+    assert!(seen.is_sorted());
+    seen.dedup();
+    assert_eq!(seen.len(), 100);
+}
+
+#[test]
+fn instances_tell_all_there_is() {
+    let fixture = Fixture::new();
+    let fields = json!({"metadata": {"zone": "z1", "k": "v"}});
+    fixture.post("A", &instance_with("A", "i", &fields));
+    let page = fixture.get("/api/v1/instances?filter=zone%20==%20z1").json();
+    assert_eq!(page["version"], fixture.registry.snapshot().version());
+    let instance = &page["instances"][0];
+    assert_eq!(instance["zone"], "z1");
+    assert_eq!(instance["port"], json!({"number": 8080, "enabled": true}));
+    assert_eq!(instance["metadata"], json!({"zone": "z1", "k": "v"}));
+    assert_eq!(instance["vip"], "a");
+    assert_eq!(instance["registered"], BEGIN);
+    assert!(page.get("next").is_none());
+    assert_eq!(
+        fixture.get("/api/v1/instances?filter=zone%20==%20z2").json()["instances"],
+        Value::Array(vec![])
+    );
+}
+
+#[test]
+fn bad_questions_are_400() {
+    let fixture = Fixture::new();
+    for query in [
+        "filter=app%20=%20x",
+        "filter=(",
+        "limit=0",
+        "limit=1001",
+        "limit=x",
+        "cursor=x",
+        "filter=%ff",
+    ] {
+        let read = fixture.get(&format!("/api/v1/instances?{query}"));
+        assert_eq!(read.status, 400, "{query}");
+        assert_eq!(read.text().lines().count(), 1, "{query}");
+    }
+    let read = fixture.get("/api/v1/instances?filter=app%20=%20x");
+    assert!(read.text().starts_with("filter: at byte 4"), "{}", read.text());
+}
+
+#[test]
+fn our_lists_are_held_too() {
+    let fixture = Fixture::held(eureka_registry_core::Config::default(), Config::new("boot"));
+    fixture.get("/api/v1/instances").is_empty_with(403);
+    assert_eq!(fixture.get("/api/v1/node").json()["reads"], "held");
+}
