@@ -163,11 +163,6 @@ impl RegistryHandle {
         self.change(|registry, now| registry.peer_reachable(now, peer, reachable));
     }
 
-    /// See [`Registry::accept_losses`].
-    pub fn accept_losses(&self) {
-        self.change_time(Registry::accept_losses);
-    }
-
     /// Does what is due, in one short hold of the lock, and tells how long it is until more is due, and what: zero if
     /// there was too much for one hold. Call it then, and at least once a second: a change may bring the next moment
     /// forward, and a process that did not call for longer counts as paused.
