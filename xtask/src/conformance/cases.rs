@@ -101,7 +101,7 @@ pub(crate) fn clean_up(target: &Target, cases: &[Case]) {
         let app = instance["app"].as_str().unwrap_or_default();
         let id = instance["instanceId"]
             .as_str()
-            .or(instance["hostName"].as_str())
+            .or_else(|| instance["hostName"].as_str())
             .unwrap_or_default();
         if apps.contains(app) {
             let _ = target.remove(app, id);

@@ -8,11 +8,12 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use parking_lot::Mutex;
 use serde::Deserialize;
 
 use super::tee::Exchange;
@@ -57,11 +58,14 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/drivers")
 }
 
+/// How an installation ended, once it has.
+type Installation = Arc<OnceLock<Result<(), String>>>;
+
 /// A copy of the drivers, where they are installed and run.
 pub(crate) struct Workshop {
     root: PathBuf,
     /// One installation each, shared by the clients that name the same command.
-    installed: Mutex<HashMap<Vec<String>, Arc<OnceLock<Result<(), String>>>>>,
+    installed: Mutex<HashMap<Vec<String>, Installation>>,
 }
 
 impl Workshop {
@@ -93,7 +97,7 @@ impl Workshop {
             return Ok(());
         }
         let once = {
-            let mut installed = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut installed = self.installed.lock();
             Arc::clone(installed.entry(command.clone()).or_default())
         };
         let log = self.log(&format!("{}-install", client.name));

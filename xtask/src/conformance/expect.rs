@@ -204,7 +204,7 @@ fn selected<'a>(value: &'a Value, selector: &str) -> Option<&'a Value> {
     let (key, want) = condition.split_once('=')?;
     value.as_array()?.iter().find(|item| match item.get(key) {
         Some(Value::String(text)) => text == want,
-        Some(other) => other.to_string() == want,
+        Some(other) => *want == format!("{other}"),
         None => false,
     })
 }

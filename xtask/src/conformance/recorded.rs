@@ -179,7 +179,7 @@ impl Replay<'_> {
                     .step(&subject, &exchange.case, &Outcome::Failed(error.to_string()));
             }
         };
-        let differences = compare(exchange, &Answer::from(&response), now_millis());
+        let differences = compare(now_millis(), exchange, &Answer::from(&response));
         let group = exchange.case.split('/').next().unwrap_or_default().to_owned();
         let (equal, all) = self.tally.groups.entry(group).or_default();
         *all += 1;
@@ -246,7 +246,7 @@ impl Replay<'_> {
 }
 
 /// The parts in which an answer differs from the recorded one, each with lines that show how.
-fn compare(exchange: &Exchange, got: &Answer, now: u64) -> Vec<(String, Vec<String>)> {
+fn compare(now: u64, exchange: &Exchange, got: &Answer) -> Vec<(String, Vec<String>)> {
     let expected = &exchange.response;
     let mut parts = Vec::new();
     if expected.status != got.status {
@@ -391,7 +391,7 @@ fn clear(target: &Target, registered: &BTreeSet<(String, String)>) -> Result<()>
         let app = instance["app"].as_str().unwrap_or_default();
         let id = instance["instanceId"]
             .as_str()
-            .or(instance["hostName"].as_str())
+            .or_else(|| instance["hostName"].as_str())
             .unwrap_or_default();
         // On Amazon an instance without an id is known by its instance-id.
         let amazon = instance["dataCenterInfo"]["metadata"]["instance-id"].as_str();
@@ -438,7 +438,7 @@ mod tests {
             headers,
             body: body.to_owned(),
         };
-        compare(exchange, &got, 2_000_000_000_000)
+        compare(2_000_000_000_000, exchange, &got)
             .into_iter()
             .map(|(part, _)| part)
             .collect()

@@ -1,7 +1,8 @@
 //! What the kit prints: a line for each step, and the closing count.
 
 use std::io::{self, Write};
-use std::sync::Mutex;
+
+use parking_lot::Mutex;
 
 /// How one step went.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,7 +48,7 @@ impl Report {
 
     /// Counts one step without a line of its own.
     pub(crate) fn count(&self, outcome: &Outcome) {
-        let mut counts = self.lock();
+        let mut counts = self.counts.lock();
         match outcome {
             Outcome::Passed(_) => counts.passed += 1,
             Outcome::Failed(_) => counts.failed += 1,
@@ -62,13 +63,7 @@ impl Report {
     }
 
     pub(crate) fn counts(&self) -> Counts {
-        *self.lock()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Counts> {
-        self.counts
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        *self.counts.lock()
     }
 }
 

@@ -4,13 +4,14 @@
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use super::http::{self, Request, Response};
@@ -316,13 +317,13 @@ fn stale_delta(context: &Context, request: &Request, response: &mut Response) {
             .iter()
             .find(|(name, _)| name.eq_ignore_ascii_case("accept"));
         let key = accept.map(|(_, value)| value.clone()).unwrap_or_default();
-        let mut frozen = context.frozen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut frozen = context.frozen.lock();
         *response = frozen.entry(key).or_insert_with(|| response.clone()).clone();
     }
 }
 
 fn lost_override(context: &Context, request: &Request, _: &mut Response) {
-    let mut overridden = context.overridden.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut overridden = context.overridden.lock();
     let (path, _) = request.target.split_once('?').unwrap_or((&request.target, ""));
     if request.method == "PUT" && path.ends_with("/status") {
         overridden.push(path.to_owned());

@@ -3,9 +3,11 @@
 use std::io::{self, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::http::{self, Request, Response};
 
@@ -51,7 +53,7 @@ impl Tee {
 
     /// How many answered exchanges fit.
     pub(crate) fn count(&self, fits: impl Fn(&Request, &Response) -> bool) -> usize {
-        let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        let log = self.log.lock();
         let fitting = |exchange: &&Exchange| {
             exchange
                 .response
@@ -63,7 +65,7 @@ impl Tee {
 
     /// Everything that passed, in the order of the requests.
     pub(crate) fn exchanges(&self) -> Vec<Exchange> {
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.log.lock().clone()
     }
 }
 
@@ -100,11 +102,7 @@ fn relay(client: &TcpStream, upstream: &str, log: &Log) -> io::Result<()> {
         let Ok(Some(response)) = http::read_response(&mut reader, &method) else {
             break;
         };
-        if let Some(exchange) = log
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_mut::<usize>(index)
-        {
+        if let Some(exchange) = log.lock().get_mut::<usize>(index) {
             exchange.response = Some(response);
         }
     }
@@ -122,7 +120,7 @@ fn record_request(
 ) -> Result<Option<()>, http::HttpError> {
     let mut index = 0;
     let request = http::read_request(reader, |head| {
-        let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut log = log.lock();
         index = log.len();
         log.push(Exchange {
             request: head.clone(),
@@ -132,7 +130,7 @@ fn record_request(
         let _ = announce.send((index, head.method.clone()));
     })?;
     let Some(request) = request else { return Ok(None) };
-    if let Some(exchange) = log.lock().unwrap_or_else(PoisonError::into_inner).get_mut(index) {
+    if let Some(exchange) = log.lock().get_mut(index) {
         exchange.request = request;
     }
     Ok(Some(()))

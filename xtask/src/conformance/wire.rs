@@ -1,10 +1,10 @@
 //! Direct checks of what goes over the wire: each has a name, and each names one kind of fault.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::fields;
@@ -205,10 +205,7 @@ impl Probe<'_> {
     }
 
     fn register(&self, instance: &Instance) -> Result<Response, HttpError> {
-        self.registered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(instance.id.clone());
+        self.registered.lock().push(instance.id.clone());
         self.target.register(instance)
     }
 
@@ -256,12 +253,7 @@ impl Probe<'_> {
     }
 
     fn clean_up(&self) {
-        for id in self
-            .registered
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .iter()
-        {
+        for id in self.registered.lock().iter() {
             // What is gone already needs no cleaning.
             let _ = self.target.cancel(&self.app, id);
         }
