@@ -91,7 +91,10 @@ impl App {
             .server
             .register
             .then(|| OwnInstance::new(&self.settings, address, self.registry.clone()));
-        let renewing = own.clone().map(|own| tokio::spawn(own.keep_registered()));
+        let renewing = own.clone().map(|own| {
+            own.register();
+            tokio::spawn(own.keep_registered())
+        });
         self.say_hello(address);
         let stack = stack(&self.front, self.routes(address));
         let drain_timeout = self.settings.server.drain_timeout;

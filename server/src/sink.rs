@@ -36,7 +36,7 @@ impl EventSink for Sink {
             } => return,
             Event::Late { .. } => self.meters.late.increment(1),
             Event::Preserving(true) => self.meters.preservations.increment(1),
-            _ => {}
+            Event::Applied { .. } | Event::Expired { .. } | Event::Preserving(false) | _ => {}
         }
         if self.log.try_send(event.clone()).is_err() {
             self.meters.events_unlogged.increment(1);
@@ -47,7 +47,7 @@ impl EventSink for Sink {
 /// Logs events until the registry is gone. Whatever a registrant chose is quoted: it may hold line breaks.
 pub(crate) async fn log(mut events: Receiver<Event>) {
     while let Some(event) = events.recv().await {
-        match event {
+        match &event {
             Event::Applied {
                 key,
                 kind,
@@ -56,7 +56,7 @@ pub(crate) async fn log(mut events: Receiver<Event>) {
                 ..
             } => {
                 let (app, id) = (key.app(), key.id());
-                let origin = name(&origin);
+                let origin = name(origin);
                 match kind {
                     AppliedKind::Registered if before.is_none() => info!(?app, ?id, origin, "registered"),
                     AppliedKind::Adopted if before.is_none() => info!(?app, ?id, origin, "adopted"),
@@ -73,12 +73,19 @@ pub(crate) async fn log(mut events: Receiver<Event>) {
                 info!(app = ?key.app(), id = ?key.id(), "evicted: its lease ran out");
             }
             Event::Late { key } => debug!(app = ?key.app(), id = ?key.id(), "late"),
-            Event::Preserving(true) => warn!(
-                "preservation began: too many leases are missing at once, nobody is evicted (see /api/v1/preservation)"
-            ),
-            Event::Preserving(false) => info!("preservation ended: leases that run out are evicted again"),
-            _ => {}
+            Event::Preserving(began) => preserving(*began),
+            _ => debug!(?event, "an event of a kind this server does not know"),
         }
+    }
+}
+
+fn preserving(began: bool) {
+    if began {
+        warn!(
+            "preservation began: too many leases are missing, nobody is evicted (see /api/v1/preservation)"
+        );
+    } else {
+        info!("preservation ended: leases that run out are evicted again");
     }
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eureka_registry_core::{Instance, InstanceKey, LeaseTerms, Origin, Port, RegistryHandle, Renewed};
-use tracing::info;
 
 use crate::config::Settings;
 
@@ -61,11 +60,17 @@ impl OwnInstance {
         Self { instance, registry }
     }
 
-    /// Registers, and renews for ever.
+    /// Registers, or registers again.
+    pub(super) fn register(&self) {
+        // Whatever is kept of it, its lease begins anew.
+        let _ = self
+            .registry
+            .register(Origin::Own, Arc::new(self.instance.clone()), Duration::ZERO);
+    }
+
+    /// Renews for ever, and registers again should it be forgotten.
     pub(super) async fn keep_registered(self) {
         let key = self.key();
-        self.register();
-        info!(app = ?key.app(), id = ?key.id(), "registered the node itself");
         loop {
             let interval = self.instance.lease.renewal_interval_secs;
             tokio::time::sleep(Duration::from_secs(interval.into())).await;
@@ -82,13 +87,6 @@ impl OwnInstance {
     pub(super) fn leave(&self) {
         // Somebody may have cancelled it before; gone is gone.
         let _ = self.registry.cancel(Origin::Own, &self.key());
-    }
-
-    fn register(&self) {
-        // Whatever is kept of it, its lease begins anew.
-        let _ = self
-            .registry
-            .register(Origin::Own, Arc::new(self.instance.clone()), Duration::ZERO);
     }
 
     fn key(&self) -> InstanceKey {

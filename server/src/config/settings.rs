@@ -298,7 +298,8 @@ impl Settings {
             server.hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
             derived("server.hostname", &server.hostname);
         }
-        if server.instance_id.is_empty() {
+        // With port 0 the id waits for the port that is bound.
+        if server.instance_id.is_empty() && server.listen.port() != 0 {
             server.instance_id = format!("{}:{}:{}", server.hostname, server.app_name, server.listen.port());
             derived("server.instance-id", &server.instance_id);
         }

@@ -107,15 +107,16 @@ impl Read {
                 _ => format!("{prefix}.{}", name.get_ref()),
             };
             let source = at(name.span().start);
-            match value.get_ref() {
-                DeValue::Table(inner) => self.table(&key, inner, at),
-                other => match text_of(other) {
-                    Some(text) => self.given.push(Given { key, text, source }),
-                    None => self.mistakes.push(Mistake {
-                        source,
-                        message: format!("{key}: no key takes a value of type {}", other.type_str()),
-                    }),
-                },
+            if let DeValue::Table(inner) = value.get_ref() {
+                self.table(&key, inner, at);
+            } else if let Some(text) = text_of(value.get_ref()) {
+                self.given.push(Given { key, text, source });
+            } else {
+                let message = format!(
+                    "{key}: no key takes a value of type {}",
+                    value.get_ref().type_str()
+                );
+                self.mistakes.push(Mistake { source, message });
             }
         }
     }

@@ -111,14 +111,18 @@ pub(super) struct Activity {
 }
 
 impl Activity {
-    /// Requests begun on this connection.
-    pub(super) fn begun(&self) -> u64 {
-        self.begun.load(Ordering::Relaxed)
+    /// Requests begun and ended on this connection.
+    pub(super) fn state(&self) -> (u64, u64) {
+        (
+            self.begun.load(Ordering::Relaxed),
+            self.ended.load(Ordering::Relaxed),
+        )
     }
 
     /// Whether a request is under way.
     pub(super) fn is_busy(&self) -> bool {
-        self.begun.load(Ordering::Relaxed) != self.ended.load(Ordering::Relaxed)
+        let (begun, ended) = self.state();
+        begun != ended
     }
 }
 

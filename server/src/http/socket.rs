@@ -32,6 +32,8 @@ pub(super) enum Protocol {
 
 /// A TCP stream with time-outs.
 ///
+/// A connection is closed between one and two times its idle time-out after its last request, never earlier.
+///
 /// A timer is set when a read or write has to wait, and left alone when its deadline moves on; when it fires early it is
 /// set anew. So a connection in use pays for a timer every few minutes, not with every request.
 #[derive(Debug)]
@@ -45,8 +47,8 @@ pub(super) struct Socket {
     first: [u8; PREFACE.len()],
     first_len: usize,
     first_read: usize,
-    /// Requests begun when the two fields below were set.
-    begun: u64,
+    /// Requests begun and ended when the two fields below were set.
+    seen: (u64, u64),
     /// Whether bytes of a head came since the last request.
     in_head: bool,
     /// Since when a read waits.
@@ -80,7 +82,7 @@ impl Socket {
             first: [0; PREFACE.len()],
             first_len: 0,
             first_read: 0,
-            begun: 0,
+            seen: (0, 0),
             in_head: true,
             reading_since: None,
             read_timer: None,
@@ -106,34 +108,37 @@ impl Socket {
         Ok(Protocol::Http2)
     }
 
+    /// Bytes came. Those of a head do not prolong its time.
     fn has_read(&mut self) {
-        self.reading_since = None;
-        if !self.activity.is_busy() && self.activity.begun() == self.begun {
-            self.in_head = true;
+        match self.protocol {
+            Protocol::Http2 => self.reading_since = None,
+            Protocol::Http1 if self.activity.is_busy() => {}
+            Protocol::Http1 => {
+                let activity = self.activity.state();
+                if !self.in_head || activity != self.seen {
+                    self.in_head = true;
+                    self.seen = activity;
+                    self.reading_since = None;
+                }
+            }
         }
     }
 
     /// A read has to wait: ready when it has waited too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+        if self.protocol == Protocol::Http1 {
+            let activity = self.activity.state();
+            if activity != self.seen || self.activity.is_busy() {
+                // Hyper does not read again when the request ends: the timer has to be set before.
+                self.seen = activity;
+                self.in_head = false;
+                self.reading_since = None;
+            }
+        }
         let (allowed, reason) = match self.protocol {
             Protocol::Http2 => (PING_INTERVAL + PING_TIMEOUT, Closed::Idle),
-            Protocol::Http1 => {
-                if self.activity.is_busy() {
-                    self.reading_since = None;
-                    return Poll::Pending;
-                }
-                let begun = self.activity.begun();
-                if begun != self.begun {
-                    self.begun = begun;
-                    self.in_head = false;
-                    self.reading_since = None;
-                }
-                if self.in_head {
-                    (self.timeouts.head, Closed::Head)
-                } else {
-                    (self.timeouts.idle, Closed::Idle)
-                }
-            }
+            Protocol::Http1 if self.in_head => (self.timeouts.head, Closed::Head),
+            Protocol::Http1 => (self.timeouts.idle, Closed::Idle),
         };
         let since = *self.reading_since.get_or_insert_with(clock::instant);
         ready!(poll_deadline(&mut self.read_timer, since + allowed, cx));

@@ -1,0 +1,11 @@
+//! The server from outside: the binary is started on a free port and spoken to over sockets.
+
+mod config;
+mod http2;
+mod layers;
+mod lifecycle;
+mod node;
+mod pages;
+mod reads;
+mod shedding;
+mod sockets;
