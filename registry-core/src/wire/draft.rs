@@ -51,13 +51,13 @@ impl Draft {
     }
 
     /// Sets the interval; values that make no sense mean the default.
-    pub(super) fn set_renewal_interval(&mut self, secs: i64) {
+    pub(super) fn set_renewal_interval(&mut self, secs: i32) {
         self.registration.lease.renewal_interval_secs =
             positive(secs).unwrap_or(DEFAULT_RENEWAL_INTERVAL_SECS);
     }
 
     /// Sets the duration; values that make no sense mean the default.
-    pub(super) fn set_duration(&mut self, secs: i64) {
+    pub(super) fn set_duration(&mut self, secs: i32) {
         self.registration.lease.duration_secs = positive(secs).unwrap_or(DEFAULT_DURATION_SECS);
     }
 
@@ -149,7 +149,7 @@ pub(super) fn data_center(name: &str, machine: Metadata) -> Option<DataCenter> {
     }
 }
 
-fn positive(secs: i64) -> Option<u32> {
+fn positive(secs: i32) -> Option<u32> {
     match u32::try_from(secs) {
         Ok(0) | Err(_) => None,
         Ok(secs) => Some(secs),

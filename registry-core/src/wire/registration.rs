@@ -209,7 +209,7 @@ pub fn read_instance(format: Format, body: &[u8]) -> Result<LeaseView, DecodeErr
     };
     draft
         .into_view(None)
-        .ok_or(DecodeError::Unexpected("instance without app or id".into()))
+        .ok_or_else(|| DecodeError::Unexpected("instance without app or id".into()))
 }
 
 /// Appends one instance (root-wrapped). `masked` shows every status but `UP`, `DOWN` and `STARTING` as `DOWN` in XML, as

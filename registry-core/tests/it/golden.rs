@@ -119,7 +119,9 @@ fn instances_are_stored_as_java_showed_them_next() {
         let app = line["app"].as_str().expect("an app");
         let decoded = read_registration(format(&line), body.as_bytes(), Dialect::Java);
         let instance = outcome(decoded, app).expect("it was taken");
-        let shown_id = stored["instanceId"].as_str().or(stored["hostName"].as_str());
+        let shown_id = stored["instanceId"]
+            .as_str()
+            .or_else(|| stored["hostName"].as_str());
         if shown_id != Some(instance.id()) && stored["dataCenterInfo"]["name"] != "Amazon" {
             continue;
         }

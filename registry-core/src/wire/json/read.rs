@@ -245,13 +245,16 @@ fn read_data_center(value: Raw<'_>, dialect: Dialect) -> Result<GivenDataCenter,
             Class::Default if machine.is_some() => return Err(unknown("metadata", "dataCenterInfo")),
             Class::Amazon | Class::Default => {}
         }
-        if let Some(name) = stray {
+        if let Some(name) = stray.filter(|_| class == Class::Default) {
             return Err(unknown(&name, "dataCenterInfo"));
         }
     }
     if class == Class::Amazon || name_given.as_deref() == Some("Amazon") {
         let machine = machine.filter(|value| !is_null(value));
-        let machine = machine.map_or(Ok(Metadata::default()), |value| read_metadata(value, dialect))?;
+        let machine = match machine {
+            Some(value) => read_metadata(value, dialect)?,
+            None => Metadata::default(),
+        };
         return Ok(GivenDataCenter::Named(DataCenter::Amazon(machine)));
     }
     match name_given {
@@ -268,10 +271,8 @@ fn read_lease(value: Raw<'_>, draft: &mut Draft) -> Result<(), DecodeError> {
     members(value, |name, value| {
         match name {
             _ if is_null(value) => {}
-            "renewalIntervalInSecs" => {
-                draft.set_renewal_interval(integer(name, value)?.unwrap_or(0));
-            }
-            "durationInSecs" => draft.set_duration(integer(name, value)?.unwrap_or(0)),
+            "renewalIntervalInSecs" => draft.set_renewal_interval(small_integer(name, value)?),
+            "durationInSecs" => draft.set_duration(small_integer(name, value)?),
             "registrationTimestamp"
             | "lastRenewalTimestamp"
             | "renewalTimestamp"

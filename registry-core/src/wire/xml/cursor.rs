@@ -1,5 +1,7 @@
 //! A pull reader over one XML document: no DTD, no entities beyond the five, bounded depth.
 
+use std::borrow::Cow;
+
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
 
@@ -13,6 +15,13 @@ pub(super) struct Cursor<'a> {
     reader: Reader<&'a [u8]>,
     dialect: Dialect,
     depth: u32,
+}
+
+/// What a document consists of here.
+enum Step<'a> {
+    Start(Element<'a>),
+    End,
+    Text(Cow<'a, str>),
 }
 
 /// A start tag.
@@ -64,12 +73,12 @@ impl<'a> Cursor<'a> {
     /// Goes into the root element.
     pub(super) fn root(&mut self) -> Result<Element<'a>, DecodeError> {
         loop {
-            match self.next_event()? {
-                Event::Start(start) => return Ok(Element(start)),
-                Event::Text(text) if !text.xml10_content().trim().is_empty() => {
+            match self.step()? {
+                Step::Start(element) => return Ok(element),
+                Step::Text(text) if text.trim().is_empty() => {}
+                Step::End | Step::Text(_) => {
                     return Err(DecodeError::Malformed("not XML: text before the root".into()));
                 }
-                _ => {}
             }
         }
     }
@@ -77,10 +86,10 @@ impl<'a> Cursor<'a> {
     /// Goes into the next child, or out of the element if there is none.
     pub(super) fn next_child(&mut self) -> Result<Option<Element<'a>>, DecodeError> {
         loop {
-            match self.next_event()? {
-                Event::Start(start) => return Ok(Some(Element(start))),
-                Event::End(_) => return Ok(None),
-                _ => {}
+            match self.step()? {
+                Step::Start(element) => return Ok(Some(element)),
+                Step::End => return Ok(None),
+                Step::Text(_) => {}
             }
         }
     }
@@ -89,13 +98,10 @@ impl<'a> Cursor<'a> {
     pub(super) fn text(&mut self) -> Result<String, DecodeError> {
         let mut content = String::new();
         loop {
-            match self.next_event()? {
-                Event::Text(text) => content.push_str(&text.xml10_content()),
-                Event::CData(text) => content.push_str(&text.xml10_content()),
-                Event::GeneralRef(reference) => content.push(self.character(&reference.into_inner())?),
-                Event::Start(_) => self.skip()?,
-                Event::End(_) => return Ok(content),
-                _ => {}
+            match self.step()? {
+                Step::Text(text) => content.push_str(&text),
+                Step::Start(_) => self.skip()?,
+                Step::End => return Ok(content),
             }
         }
     }
@@ -104,24 +110,40 @@ impl<'a> Cursor<'a> {
     pub(super) fn skip(&mut self) -> Result<(), DecodeError> {
         let outside = self.depth - 1;
         while self.depth > outside {
-            self.next_event()?;
+            self.step()?;
         }
         Ok(())
     }
 
-    fn next_event(&mut self) -> Result<Event<'a>, DecodeError> {
-        let event = self.reader.read_event().map_err(|error| malformed(&error))?;
-        match &event {
-            Event::Start(_) if self.depth == DEPTH => return Err(DecodeError::TooComplex),
-            Event::Start(_) => self.depth += 1,
-            Event::End(_) => self.depth -= 1,
-            Event::DocType(_) => {
-                return Err(DecodeError::Unexpected("a DOCTYPE is not allowed".into()));
+    /// The next thing that means something.
+    fn step(&mut self) -> Result<Step<'a>, DecodeError> {
+        loop {
+            match self.reader.read_event().map_err(|error| malformed(&error))? {
+                Event::Start(_) if self.depth == DEPTH => return Err(DecodeError::TooComplex),
+                Event::Start(start) => {
+                    self.depth += 1;
+                    return Ok(Step::Start(Element(start)));
+                }
+                Event::End(_) => {
+                    self.depth -= 1;
+                    return Ok(Step::End);
+                }
+                Event::Text(text) => return Ok(Step::Text(text.xml10_content())),
+                Event::CData(text) => return Ok(Step::Text(text.xml10_content())),
+                Event::GeneralRef(reference) => {
+                    let character = self.character(&reference.into_inner())?;
+                    return Ok(Step::Text(Cow::Owned(character.into())));
+                }
+                Event::DocType(_) => {
+                    return Err(DecodeError::Unexpected("a DOCTYPE is not allowed".into()));
+                }
+                Event::Eof => {
+                    return Err(DecodeError::Malformed("not XML: it ends too early".into()));
+                }
+                // The reader makes two events of an empty element.
+                Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) => {}
             }
-            Event::Eof => return Err(DecodeError::Malformed("not XML: it ends too early".into())),
-            _ => {}
         }
-        Ok(event)
     }
 
     /// The character of a reference: one of the five entities, or a number. Numbers that XML does not allow are refused

@@ -136,12 +136,13 @@ fn read_data_center(cursor: &mut Cursor<'_>) -> Result<GivenDataCenter, DecodeEr
 /// What is no number counts as absent.
 fn read_lease(cursor: &mut Cursor<'_>, draft: &mut Draft) -> Result<(), DecodeError> {
     while let Some(child) = cursor.next_child()? {
-        let number = cursor.text()?.trim().parse().unwrap_or(0);
+        let text = cursor.text()?;
+        let text = text.trim();
         match child.name() {
-            "renewalIntervalInSecs" => draft.set_renewal_interval(number),
-            "durationInSecs" => draft.set_duration(number),
+            "renewalIntervalInSecs" => draft.set_renewal_interval(text.parse().unwrap_or(0)),
+            "durationInSecs" => draft.set_duration(text.parse().unwrap_or(0)),
             name => {
-                draft.set_lease_time(name, number);
+                draft.set_lease_time(name, text.parse().unwrap_or(0));
             }
         }
     }
