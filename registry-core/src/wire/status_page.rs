@@ -54,7 +54,7 @@ impl StatusPage {
             out.extend_from_slice(b"</instanceInfo>");
         }
         if let Some(healthy) = self.healthy {
-            xml::write_element(1, "isHealthy", if healthy { "true" } else { "false" }, out);
+            xml::write_element(1, "healthy", if healthy { "true" } else { "false" }, out);
         }
         xml::end_line(0, out);
         out.extend_from_slice(b"</com.netflix.eureka.util.StatusInfo>");

@@ -6,3 +6,5 @@ mod interaction;
 mod model;
 #[cfg(feature = "shared")]
 mod shared;
+#[cfg(feature = "wire")]
+mod wire;
