@@ -8,6 +8,7 @@ use super::Violation;
 use super::tree::Tree;
 
 const COMPAT: &str = "docs/compat.md";
+const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const OPERATING: &str = "docs/operating.md";
 /// Starts the name of each metric of ours.
 const METRIC: &str = "eureka_";
@@ -17,6 +18,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     compat_rows(tree, &mut violations);
     transcripts(tree, &mut violations);
     metrics(tree, &mut violations);
+    code_map(tree, &mut violations);
     violations
 }
 
@@ -145,6 +147,43 @@ fn metrics(tree: &Tree, violations: &mut Vec<Violation>) {
     for name in listed.difference(&counted) {
         let message = format!("the server has no metric `{name}`");
         violations.push(Violation::new(OPERATING, 0, "metrics", message));
+    }
+}
+
+/// The tables of ARCHITECTURE.md name every module of a crate that has a table, and none that is not there.
+fn code_map(tree: &Tree, violations: &mut Vec<Violation>) {
+    let Some(document) = tree.file(ARCHITECTURE) else {
+        return;
+    };
+    let mut push = |message| violations.push(Violation::new(ARCHITECTURE, 0, "code-map", message));
+    for section in document.text.split("\n### `").skip(1) {
+        let Some((directory, text)) = section.split_once("/`\n") else {
+            continue;
+        };
+        let text = text.split("\n## ").next().unwrap_or(text);
+        let rows = text.lines().filter_map(row);
+        let named: BTreeSet<_> = rows
+            .flat_map(|row| row[0].split('`').map(str::to_owned).collect::<Vec<_>>())
+            .collect();
+        let named: BTreeSet<_> = named
+            .iter()
+            .filter(|name| name.ends_with(".rs") || name.ends_with('/'))
+            .collect();
+        if named.is_empty() {
+            continue;
+        }
+        for name in &named {
+            if !tree.holds(&format!("{directory}/src/{name}")) {
+                push(format!("{directory}/src has no `{name}`"));
+            }
+        }
+        let source = format!("{directory}/src/");
+        let modules = tree.files().filter_map(|file| file.path.strip_prefix(&source));
+        for module in modules.filter(|name| !name.contains('/') && !["lib.rs", "main.rs"].contains(name)) {
+            if !named.iter().any(|name| *name == module) {
+                push(format!("`{module}` of {directory} is not on the map"));
+            }
+        }
     }
 }
 

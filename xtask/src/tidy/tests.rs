@@ -297,3 +297,21 @@ fn metrics_and_their_documentation_are_the_same() {
         ["the server has no metric `eureka_b`"]
     );
 }
+
+#[test]
+fn the_code_map_names_every_module_and_no_other() {
+    let head = "## Map\n\n### `registry-core/`\nWhat.\n\n| under | what |\n|---|---|\n";
+    let rows = "| `lease.rs` | leases |\n| `shared.rs`, `wire/` | the rest |\n";
+    assert_eq!(broken("ARCHITECTURE.md", &format!("{head}{rows}")), [""; 0]);
+    assert_eq!(
+        broken("ARCHITECTURE.md", &format!("{head}{rows}| `gone.rs` | gone |\n")),
+        ["code-map"]
+    );
+    assert_eq!(
+        broken(
+            "ARCHITECTURE.md",
+            &format!("{head}| `lease.rs`, `wire/` | leases |\n")
+        ),
+        ["code-map"]
+    );
+}
