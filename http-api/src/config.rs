@@ -25,6 +25,8 @@ pub struct Config {
     pub limits: Limits,
     /// Which answers are compressed.
     pub gzip: Gzip,
+    /// How OPTIONS is answered and what `Allow` says.
+    pub allow: Allow,
     /// Level of compression, 0 (none) to 9.
     pub gzip_level: u32,
     /// How long lists may lag behind the registry; zero: not at all. Java: 30 s, at multiples of the wall clock.
@@ -74,6 +76,17 @@ pub enum Gzip {
     Enforced,
 }
 
+/// How OPTIONS is answered and what `Allow` says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Allow {
+    /// OPTIONS is 200; `Allow` names every method that is served.
+    Full,
+    /// As Spring: a 405 does not name HEAD.
+    Spring,
+    /// As Netflix: OPTIONS is 204.
+    Netflix,
+}
+
 /// Java's rate limiter: two token buckets for GET of `apps`, `apps/delta` and `apps/{app}`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RateLimits {
@@ -121,6 +134,7 @@ impl Config {
             facts: Arc::new(Facts::default),
             limits: Limits::default(),
             gzip: Gzip::Asked,
+            allow: Allow::Full,
             gzip_level: 4,
             update_interval: Duration::ZERO,
             rate_limits: RateLimits::default(),
@@ -138,6 +152,7 @@ impl Config {
     pub fn eureka_java(node_id: &str) -> Self {
         Self {
             gzip: Gzip::Lists,
+            allow: Allow::Spring,
             update_interval: Duration::from_secs(30),
             dialect: Dialect::Java,
             java_errors: true,
@@ -153,6 +168,7 @@ impl Config {
     pub fn eureka_netflix(node_id: &str) -> Self {
         Self {
             gzip: Gzip::Enforced,
+            allow: Allow::Netflix,
             tell_empty: false,
             ..Self::eureka_java(node_id)
         }

@@ -10,6 +10,7 @@ use http::{HeaderValue, Response, StatusCode};
 
 use crate::Answer;
 use crate::body::Body;
+use crate::config::{Allow, Config};
 
 /// 200 with nothing behind it: the exact answer that every client wants for a renewal.
 pub(crate) fn done() -> Answer {
@@ -149,7 +150,8 @@ impl Refusal {
     }
 
     /// The answer; `java_errors` leaves out every text Java does not give.
-    pub(crate) fn into_answer(self, java_errors: bool) -> Answer {
+    pub(crate) fn into_answer(self, config: &Config) -> Answer {
+        let java_errors = config.java_errors;
         let status = self.status();
         match &self {
             Self::NotFound
@@ -160,7 +162,8 @@ impl Refusal {
             | Self::JavaFailure => empty(status),
             Self::Method(methods) => {
                 let mut answer = empty(status);
-                answer.headers_mut().insert(ALLOW, allow(methods));
+                let with_head = config.allow != Allow::Spring;
+                answer.headers_mut().insert(ALLOW, allow(methods, with_head));
                 answer
             }
             Self::Unreadable(format, error) => {
@@ -214,15 +217,15 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// `Allow` with HEAD wherever GET is.
-pub(crate) fn allow(methods: &[&str]) -> HeaderValue {
+/// `Allow`, with HEAD wherever GET is.
+pub(crate) fn allow(methods: &[&str], with_head: bool) -> HeaderValue {
     let mut text = String::new();
     for method in methods {
         if !text.is_empty() {
             text.push(',');
         }
         text.push_str(method);
-        if *method == "GET" && !methods.contains(&"HEAD") {
+        if with_head && *method == "GET" {
             text.push_str(",HEAD");
         }
     }

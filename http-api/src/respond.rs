@@ -76,7 +76,7 @@ impl Api {
     pub fn respond(&self, request: Request<Bytes>) -> Answer {
         let (parts, body) = request.into_parts();
         let (operation, result) = self.route(&parts, body);
-        let mut answer = result.unwrap_or_else(|refusal| refusal.into_answer(self.config().java_errors));
+        let mut answer = result.unwrap_or_else(|refusal| refusal.into_answer(self.config()));
         self.figures().answered(operation, answer.status());
         if parts.method == Method::HEAD {
             drop_body(&mut answer);
@@ -86,7 +86,7 @@ impl Api {
 
     /// Answers a request of which the body did not come whole.
     pub(crate) fn refuse(&self, parts: &Parts, refusal: Refusal) -> Answer {
-        let answer = refusal.into_answer(self.config().java_errors);
+        let answer = refusal.into_answer(self.config());
         self.figures().answered(operation(parts), answer.status());
         answer
     }
@@ -208,7 +208,7 @@ fn dispatch(
         ("POST", Route::PreservationAccept) => (Op::Accept, ours::accept(call)),
         ("GET", Route::Lastn) => (Op::Lastn, ours::lastn(call)),
         ("GET", Route::Instances) => (Op::List, ours::instances(call)),
-        ("OPTIONS", route) => (Op::Other, Ok(server::options(&route))),
+        ("OPTIONS", route) => (Op::Other, Ok(server::options(call, &route))),
         (_, route) => (Op::Other, Err(Refusal::Method(route.methods()))),
     }
 }
@@ -255,6 +255,8 @@ impl Call<'_> {
         match self.config().gzip {
             Gzip::Asked => Ok(negotiate::accepts_gzip(headers)),
             Gzip::Lists => Ok(part == Part::List && negotiate::mentions_gzip(headers) == Some(true)),
+            // Netflix's filter looks at GET alone.
+            Gzip::Enforced if self.parts.method == Method::HEAD => Ok(false),
             Gzip::Enforced => match (negotiate::mentions_gzip(headers), part) {
                 (Some(false), Part::List | Part::BelowApps) => Err(Refusal::NotAcceptable),
                 (mentioned, part) => Ok(mentioned.unwrap_or(part != Part::Other)),

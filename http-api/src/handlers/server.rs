@@ -1,10 +1,11 @@
 //! What Eureka tells about the server itself.
 
 use eureka_registry_core::wire::{Route, StatusPage};
+use http::StatusCode;
 use http::header::ALLOW;
 
 use crate::Answer;
-use crate::config::Facts;
+use crate::config::{Allow, Facts};
 use crate::outcome::{self, Refusal};
 use crate::respond::{Call, Part};
 
@@ -43,11 +44,14 @@ pub(crate) fn overrides(call: &Call<'_>) -> Result<Answer, Refusal> {
 }
 
 /// OPTIONS of anything.
-pub(crate) fn options(route: &Route) -> Answer {
-    let mut answer = outcome::done();
+pub(crate) fn options(call: &Call<'_>, route: &Route) -> Answer {
+    let mut answer = match call.config().allow {
+        Allow::Full | Allow::Spring => outcome::done(),
+        Allow::Netflix => outcome::empty(StatusCode::NO_CONTENT),
+    };
     answer
         .headers_mut()
-        .insert(ALLOW, outcome::allow(route.methods()));
+        .insert(ALLOW, outcome::allow(route.methods(), true));
     answer
 }
 

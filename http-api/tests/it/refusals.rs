@@ -281,6 +281,21 @@ fn methods_that_are_none_and_options() {
 }
 
 #[test]
+fn presets_allow_as_their_servers_do() {
+    let spring = Fixture::java();
+    assert_eq!(spring.put("apps").headers["allow"], "GET,OPTIONS");
+    assert_eq!(
+        spring.send("OPTIONS", "apps", &[], "").headers["allow"],
+        "GET,HEAD,OPTIONS"
+    );
+    let netflix = Fixture::with(Config::eureka_netflix("boot"));
+    assert_eq!(netflix.put("apps").headers["allow"], "GET,HEAD,OPTIONS");
+    netflix.send("OPTIONS", "apps", &[], "").is_empty_with(204);
+    let head = netflix.send("HEAD", "apps", &[], "");
+    assert!(!head.headers.contains_key("content-encoding"));
+}
+
+#[test]
 fn head_is_get_without_a_body() {
     let fixture = Fixture::new();
     fixture.register("A", "i");

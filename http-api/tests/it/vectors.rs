@@ -252,7 +252,7 @@ fn v12_bodies_of_registrations() {
         204
     );
     assert_eq!(
-        java.post("A", &instance_with("A", "u2", &json!({"wild": [1]})))
+        java.post("A", &instance_with("A", "u2", &json!({"wild": [{"a": 1}]})))
             .status,
         400
     );
