@@ -13,6 +13,9 @@ const ADDRESSES: usize = 64;
 /// Pages of old snapshots taken apart per call.
 const DISPOSED: usize = 2;
 
+/// An index: entries are found by themselves and rarely change, so its pages are small.
+pub(crate) type Index<T> = Pages<Arc<T>, 32>;
+
 /// An element of a comma-separated list of virtual addresses, and who has it.
 pub(crate) type Address = (Arc<str>, InstanceKey);
 
@@ -20,9 +23,9 @@ pub(crate) type Address = (Arc<str>, InstanceKey);
 #[derive(Debug)]
 pub(crate) struct Listing {
     instances: Pages<Arc<LeaseView>>,
-    ids: Pages<InstanceKey>,
-    vips: Pages<Address>,
-    secure_vips: Pages<Address>,
+    ids: Index<InstanceKey>,
+    vips: Index<Address>,
+    secure_vips: Index<Address>,
     delta: Pages<Arc<LeaseView>>,
     counts: [usize; 5],
     edits: Edits,
@@ -93,7 +96,7 @@ impl Listing {
             Some(before) => self.counts[before.status as usize] -= 1,
             None => {
                 self.ids
-                    .put(&mut self.edits, |other| by_id(other, key), key.clone());
+                    .put(&mut self.edits, |other| by_id(other, key), Arc::new(key.clone()));
             }
         }
         self.index(key, before, Some(&instance));
@@ -124,7 +127,8 @@ impl Listing {
         let (place, _) = self
             .ids
             .seek(|other| (**other.id()).cmp(id).then(Ordering::Greater));
-        self.ids.iter_from(place).take_while(move |key| **key.id() == *id)
+        let keys = self.ids.iter_from(place).map(|key| &**key);
+        keys.take_while(move |key| **key.id() == *id)
     }
 
     /// How many pages the list has.
@@ -216,7 +220,7 @@ fn addresses(list: Option<&str>) -> impl Iterator<Item = &str> {
 
 fn reindex(
     edits: &mut Edits,
-    pages: &mut Pages<Address>,
+    pages: &mut Index<Address>,
     key: &InstanceKey,
     before: Option<Arc<str>>,
     after: Option<Arc<str>>,
@@ -228,7 +232,7 @@ fn reindex(
         pages.remove(edits, |other| by_address(other, address, key));
     }
     for address in addresses(after.as_deref()) {
-        let entry = (Arc::from(address), key.clone());
+        let entry = Arc::new((Arc::from(address), key.clone()));
         pages.put(edits, |other| by_address(other, address, key), entry);
     }
 }

@@ -9,8 +9,8 @@ use core::cmp::Ordering;
 
 use crate::snapshot::LeaseView;
 
-/// At most this many entries are in a page, and pages in a block.
-const WIDTH: usize = 128;
+/// At most this many pages are in a block.
+const BLOCK: usize = 128;
 
 /// Up to 128 consecutive instances in the order of their keys. Never changes: a change makes a new page with a new number.
 #[derive(Debug)]
@@ -46,9 +46,9 @@ pub(crate) struct Place {
     entry: usize,
 }
 
-/// The sequence.
+/// The sequence, with at most `WIDTH` entries in a page.
 #[derive(Debug)]
-pub(crate) struct Pages<T> {
+pub(crate) struct Pages<T, const WIDTH: usize = 128> {
     blocks: Arc<Vec<Arc<Block<T>>>>,
     len: usize,
 }
@@ -79,7 +79,7 @@ impl Edits {
     }
 }
 
-impl<T> Clone for Pages<T> {
+impl<T, const WIDTH: usize> Clone for Pages<T, WIDTH> {
     fn clone(&self) -> Self {
         Self {
             blocks: Arc::clone(&self.blocks),
@@ -90,7 +90,7 @@ impl<T> Clone for Pages<T> {
 
 impl<T> Clone for Block<T> {
     fn clone(&self) -> Self {
-        let mut pages = Vec::with_capacity(WIDTH);
+        let mut pages = Vec::with_capacity(self.pages.len() + 1);
         pages.extend_from_slice(&self.pages);
         Self { pages }
     }
@@ -102,7 +102,7 @@ impl<T> Block<T> {
     }
 }
 
-impl<T> Pages<T> {
+impl<T, const WIDTH: usize> Pages<T, WIDTH> {
     /// Nothing.
     pub(crate) fn new() -> Self {
         Self {
@@ -237,7 +237,7 @@ impl<T> Pages<T> {
                 entries: rest,
             };
             block.pages.insert(place.page + 1, Arc::new(rest));
-            if block.pages.len() > WIDTH {
+            if block.pages.len() > BLOCK {
                 let pages = split(&mut block.pages, place.page + 1);
                 blocks.insert(place.block + 1, Arc::new(Block { pages }));
             }
@@ -262,7 +262,7 @@ impl<T> Pages<T> {
         if page.entries.is_empty() {
             block.pages.remove(place.page);
         } else {
-            join_pages(&mut block.pages, place.page, edits);
+            join_pages(&mut block.pages, place.page, WIDTH / 2, edits);
         }
         if block.pages.is_empty() {
             blocks.remove(place.block);
@@ -369,10 +369,10 @@ fn split<E>(entries: &mut Vec<E>, inserted: usize) -> Vec<E> {
 }
 
 /// Joins a page that has become small with its neighbour, if that is small too.
-fn join_pages<T: Clone>(pages: &mut Vec<Arc<Page<T>>>, at: usize, edits: &mut Edits) {
+fn join_pages<T: Clone>(pages: &mut Vec<Arc<Page<T>>>, at: usize, most: usize, edits: &mut Edits) {
     let small = |first: usize| {
         let next = pages.get(first + 1)?;
-        (pages[first].entries.len() + next.entries.len() <= WIDTH / 2).then_some(first)
+        (pages[first].entries.len() + next.entries.len() <= most).then_some(first)
     };
     let Some(first) = small(at).or_else(|| small(at.checked_sub(1)?)) else {
         return;
@@ -387,7 +387,7 @@ fn join_pages<T: Clone>(pages: &mut Vec<Arc<Page<T>>>, at: usize, edits: &mut Ed
 fn join_blocks<T>(blocks: &mut Vec<Arc<Block<T>>>, at: usize) {
     let small = |first: usize| {
         let next = blocks.get(first + 1)?;
-        (blocks[first].pages.len() + next.pages.len() <= WIDTH / 2).then_some(first)
+        (blocks[first].pages.len() + next.pages.len() <= BLOCK / 2).then_some(first)
     };
     let Some(first) = small(at).or_else(|| small(at.checked_sub(1)?)) else {
         return;

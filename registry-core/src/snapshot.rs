@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use crate::listing::{Address, order};
+use crate::listing::{Address, Index, order};
 use crate::model::{Action, Instance, InstanceKey, LeaseTerms, Status};
 use crate::pages::{Page, Pages, Place};
 use crate::time::Wall;
@@ -87,9 +87,9 @@ pub(crate) struct Frozen {
     pub(crate) reads: Reads,
     pub(crate) applications: usize,
     pub(crate) instances: Pages<Arc<LeaseView>>,
-    pub(crate) ids: Pages<InstanceKey>,
-    pub(crate) vips: Pages<Address>,
-    pub(crate) secure_vips: Pages<Address>,
+    pub(crate) ids: Index<InstanceKey>,
+    pub(crate) vips: Index<Address>,
+    pub(crate) secure_vips: Index<Address>,
     pub(crate) delta: Pages<Arc<LeaseView>>,
     pub(crate) counts: [usize; 5],
 }
@@ -188,7 +188,10 @@ impl Snapshot {
     pub fn by_id(&self, id: &str) -> Vec<Arc<LeaseView>> {
         let ids = &self.frozen.ids;
         let (first, _) = ids.seek(|key| (**key.id()).cmp(id).then(Ordering::Greater));
-        let keys = ids.iter_from(first).take_while(|key| **key.id() == *id);
+        let keys = ids
+            .iter_from(first)
+            .map(|key| &**key)
+            .take_while(|key| **key.id() == *id);
         self.views(keys)
     }
 
@@ -230,11 +233,11 @@ impl Snapshot {
         self.frozen.delta.len()
     }
 
-    fn by_address(&self, index: &Pages<Address>, address: &str) -> Vec<Arc<LeaseView>> {
-        let (first, _) = index.seek(|(other, _)| (**other).cmp(address).then(Ordering::Greater));
+    fn by_address(&self, index: &Index<Address>, address: &str) -> Vec<Arc<LeaseView>> {
+        let (first, _) = index.seek(|entry| (*entry.0).cmp(address).then(Ordering::Greater));
         let entries = index.iter_from(first);
-        let entries = entries.take_while(|(other, _)| **other == *address);
-        self.views(entries.map(|(_, key)| key))
+        let entries = entries.take_while(|entry| *entry.0 == *address);
+        self.views(entries.map(|entry| &entry.1))
     }
 
     fn views<'a>(&self, keys: impl Iterator<Item = &'a InstanceKey>) -> Vec<Arc<LeaseView>> {

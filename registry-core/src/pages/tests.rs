@@ -2,21 +2,26 @@
 
 use alloc::vec::Vec;
 
-use super::{Edits, Pages, WIDTH};
+use super::Edits;
+
 use crate::rng::Rng;
 
-fn entries(pages: &Pages<u64>) -> Vec<u64> {
+const WIDTH: usize = 128;
+
+type Pages = super::Pages<u64, WIDTH>;
+
+fn entries(pages: &Pages) -> Vec<u64> {
     pages
         .pages()
         .flat_map(|page| page.entries.iter().copied())
         .collect()
 }
 
-fn put(pages: &mut Pages<u64>, edits: &mut Edits, value: u64) -> Option<u64> {
+fn put(pages: &mut Pages, edits: &mut Edits, value: u64) -> Option<u64> {
     pages.put(edits, |entry| entry.cmp(&value), value)
 }
 
-fn remove(pages: &mut Pages<u64>, edits: &mut Edits, value: u64) -> Option<u64> {
+fn remove(pages: &mut Pages, edits: &mut Edits, value: u64) -> Option<u64> {
     pages.remove(edits, |entry| entry.cmp(&value))
 }
 
@@ -100,7 +105,7 @@ fn a_change_copies_one_page_and_only_while_it_is_shared() {
 #[test]
 fn seeks_iterates_and_counts() {
     let (mut pages, mut edits) = (Pages::new(), Edits::default());
-    assert_eq!(pages.seek(|entry: &u64| entry.cmp(&1)).1, false);
+    assert_eq!(pages.seek(|entry| entry.cmp(&1)).1, false);
     assert_eq!(pages.iter_from(pages.seek(|entry| entry.cmp(&1)).0).count(), 0);
     for value in 0..30_000 {
         put(&mut pages, &mut edits, 2 * value);
