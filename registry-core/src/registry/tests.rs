@@ -1,5 +1,8 @@
 //! Tests of the whole machine.
 
+mod content;
+mod leases;
+mod readers;
 mod vectors;
 
 use alloc::sync::Arc;
