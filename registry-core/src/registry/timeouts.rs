@@ -31,6 +31,8 @@ pub(super) struct Eviction {
     last: Option<Ticks>,
     /// Leases that may still go in the run under way.
     left: usize,
+    /// By how much that run came too late, in milliseconds: leases get that much longer, as in Java.
+    compensation: i64,
 }
 
 /// How far the turn through all pages is behind.
@@ -59,6 +61,7 @@ impl Eviction {
             next: now.after(millis(interval)),
             last: None,
             left: 0,
+            compensation: 0,
         }
     }
 }
@@ -173,12 +176,11 @@ impl Registry {
     }
 
     /// Evicts what a run may take of the leases that have run out: not more than its share, each as likely as the others.
-    /// A run that comes too late takes nobody who ran out in the delay, as in Java: a delay below a second is within the
-    /// bucket of such a lease, and a longer one is a pause.
     fn run_eviction(&mut self, now: Now, ticks: Ticks, budget: &mut Budget) {
         let Some(mut run) = self.eviction else { return };
         if run.left == 0 && ticks >= run.next {
             let interval = millis(self.config.eviction_interval);
+            run.compensation = run.last.map_or(0, |last| (ticks.0 - last.0 - interval).max(0));
             run.last = Some(ticks);
             run.next = ticks.after(interval.max(1));
             if self.preserver.evicts(now) {
@@ -194,7 +196,7 @@ impl Registry {
             }
             let slot = overdue[self.rng.below(overdue.len())];
             budget.leases -= 1;
-            let deadline = self.deadline(self.leases.get(slot));
+            let deadline = self.deadline(self.leases.get(slot)).after(run.compensation);
             if is_due(deadline, ticks) {
                 self.evict(now, slot);
                 run.left -= 1;
