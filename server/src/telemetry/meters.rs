@@ -268,86 +268,6 @@ impl Scraped {
 
 /// What `# HELP` says.
 fn describe() {
-    const COUNTERS: [(&str, &str); 17] = [
-        (
-            "eureka_requests_shed_total",
-            "Requests answered 503 because there was too much to do, by class",
-        ),
-        ("eureka_panics_total", "Panics caught in requests; each is a bug"),
-        (
-            "eureka_body_timeouts_total",
-            "Requests answered 408: their body did not come in time",
-        ),
-        (
-            "eureka_bodies_refused_total",
-            "Requests answered 503: all bodies together exceeded limits.bodies",
-        ),
-        ("eureka_connections_total", "Connections accepted"),
-        (
-            "eureka_connections_closed_total",
-            "Connections the node closed, by reason",
-        ),
-        (
-            "eureka_accept_errors_total",
-            "Errors in accepting a connection, such as no free file",
-        ),
-        (
-            "eureka_leases_late_total",
-            "Leases not heard of for two thirds of their duration",
-        ),
-        ("eureka_preservations_total", "Times that preservation began"),
-        (
-            "eureka_events_unlogged_total",
-            "Events not logged because the log was behind",
-        ),
-        (
-            "eureka_log_lines_lost_total",
-            "Log lines lost because standard error was not read",
-        ),
-        (
-            "eureka_registrations_total",
-            "Registrations accepted or refreshed",
-        ),
-        ("eureka_renewals_total", "Renewals of a lease that was there"),
-        ("eureka_renewals_missing_total", "Renewals answered 404"),
-        ("eureka_cancels_total", "Cancels of a lease that was there"),
-        ("eureka_evictions_total", "Leases evicted"),
-        (
-            "eureka_forgotten_total",
-            "Overrides and tombstones forgotten early because of their limits",
-        ),
-    ];
-    const GAUGES: [(&str, &str); 17] = [
-        ("eureka_connections", "Connections open"),
-        ("eureka_requests_under_way", "Requests not answered to the end"),
-        ("eureka_lag_seconds", "Scheduling delay: how late a timer fires"),
-        ("eureka_instances", "Instances, by effective status"),
-        ("eureka_applications", "Applications with an instance"),
-        ("eureka_overrides", "Status overrides held"),
-        ("eureka_tombstones", "Cancels remembered"),
-        ("eureka_changes_kept", "Changes kept for readers with a cursor"),
-        ("eureka_delta_entries", "Instances in the delta"),
-        ("eureka_registry_version", "Changes since boot"),
-        ("eureka_reads_held", "1 while lists are answered 403"),
-        ("eureka_preserving", "1 while nobody is evicted"),
-        (
-            "eureka_leases_expected",
-            "Leases held, and evicted since the last update of what is expected",
-        ),
-        (
-            "eureka_leases_on_time",
-            "Leases heard of within two thirds of their duration",
-        ),
-        ("eureka_leases_overdue", "Leases that have run out"),
-        (
-            "eureka_heartbeats_last_minute",
-            "Renewals of the last whole minute, as Java counts",
-        ),
-        (
-            "eureka_heartbeats_threshold",
-            "Renewals per minute that Java would ask for",
-        ),
-    ];
     for (name, text) in COUNTERS {
         metrics::describe_counter!(name, text);
     }
@@ -360,3 +280,87 @@ fn describe() {
         "Time to an answer's head, by class"
     );
 }
+
+/// Counters and what they count.
+const COUNTERS: [(&str, &str); 17] = [
+    (
+        "eureka_requests_shed_total",
+        "Requests answered 503 because there was too much to do, by class",
+    ),
+    ("eureka_panics_total", "Panics caught in requests; each is a bug"),
+    (
+        "eureka_body_timeouts_total",
+        "Requests answered 408: their body did not come in time",
+    ),
+    (
+        "eureka_bodies_refused_total",
+        "Requests answered 503: all bodies together exceeded limits.bodies",
+    ),
+    ("eureka_connections_total", "Connections accepted"),
+    (
+        "eureka_connections_closed_total",
+        "Connections the node closed, by reason",
+    ),
+    (
+        "eureka_accept_errors_total",
+        "Errors in accepting a connection, such as no free file",
+    ),
+    (
+        "eureka_leases_late_total",
+        "Leases not heard of for two thirds of their duration",
+    ),
+    ("eureka_preservations_total", "Times that preservation began"),
+    (
+        "eureka_events_unlogged_total",
+        "Events not logged because the log was behind",
+    ),
+    (
+        "eureka_log_lines_lost_total",
+        "Log lines lost because standard error was not read",
+    ),
+    (
+        "eureka_registrations_total",
+        "Registrations accepted or refreshed",
+    ),
+    ("eureka_renewals_total", "Renewals of a lease that was there"),
+    ("eureka_renewals_missing_total", "Renewals answered 404"),
+    ("eureka_cancels_total", "Cancels of a lease that was there"),
+    ("eureka_evictions_total", "Leases evicted"),
+    (
+        "eureka_forgotten_total",
+        "Overrides and tombstones forgotten early because of their limits",
+    ),
+];
+
+/// Gauges and what they show.
+const GAUGES: [(&str, &str); 17] = [
+    ("eureka_connections", "Connections open"),
+    ("eureka_requests_under_way", "Requests not answered to the end"),
+    ("eureka_lag_seconds", "Scheduling delay: how late a timer fires"),
+    ("eureka_instances", "Instances, by effective status"),
+    ("eureka_applications", "Applications with an instance"),
+    ("eureka_overrides", "Status overrides held"),
+    ("eureka_tombstones", "Cancels remembered"),
+    ("eureka_changes_kept", "Changes kept for readers with a cursor"),
+    ("eureka_delta_entries", "Instances in the delta"),
+    ("eureka_registry_version", "Changes since boot"),
+    ("eureka_reads_held", "1 while lists are answered 403"),
+    ("eureka_preserving", "1 while nobody is evicted"),
+    (
+        "eureka_leases_expected",
+        "Leases held, and evicted since the last update of what is expected",
+    ),
+    (
+        "eureka_leases_on_time",
+        "Leases heard of within two thirds of their duration",
+    ),
+    ("eureka_leases_overdue", "Leases that have run out"),
+    (
+        "eureka_heartbeats_last_minute",
+        "Renewals of the last whole minute, as Java counts",
+    ),
+    (
+        "eureka_heartbeats_threshold",
+        "Renewals per minute that Java would ask for",
+    ),
+];
