@@ -43,6 +43,13 @@ impl Lease {
         dirty(&self.instance)
     }
 
+    /// Notes when the instance is first UP.
+    pub(crate) fn note_up(&mut self, now: Now) {
+        if self.instance.status == Status::Up && self.service_up.is_none() {
+            self.service_up = Some(Moment::of(now.mono));
+        }
+    }
+
     /// The zone it counts in, empty for none.
     pub(crate) fn zone(&self) -> &str {
         self.instance.zone().unwrap_or("")

@@ -105,7 +105,7 @@ fn a_change_copies_one_page_and_only_while_it_is_shared() {
 #[test]
 fn seeks_iterates_and_counts() {
     let (mut pages, mut edits) = (Pages::new(), Edits::default());
-    assert_eq!(pages.seek(|entry| entry.cmp(&1)).1, false);
+    assert!(!pages.seek(|entry| entry.cmp(&1)).1);
     assert_eq!(pages.iter_from(pages.seek(|entry| entry.cmp(&1)).0).count(), 0);
     for value in 0..30_000 {
         put(&mut pages, &mut edits, 2 * value);

@@ -82,9 +82,7 @@ impl Registry {
         instance.status = status;
         instance.overridden_status = overridden;
         instance.last_dirty = Some(last_dirty.map_or(held, |dirty| dirty.max(held)));
-        if status == Status::Up {
-            lease.service_up.get_or_insert(Moment::of(now.mono));
-        }
+        lease.note_up(now);
         lease.action = Action::Modified;
         lease.last_updated = Moment::of(now.mono);
         self.publish(now, slot, false);

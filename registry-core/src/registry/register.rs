@@ -239,9 +239,7 @@ impl Registry {
             None => self.add(now, &origin, key, copy),
         };
         let lease = self.leases.get_mut(slot);
-        if lease.instance.status == Status::Up {
-            lease.service_up.get_or_insert(Moment::of(now.mono));
-        }
+        lease.note_up(now);
         let key = lease.key.clone();
         self.publish(now, slot, false);
         self.counters.registrations += 1;

@@ -68,9 +68,7 @@ impl Registry {
         let lease = self.leases.get_mut(slot);
         change(Arc::make_mut(&mut lease.instance));
         if !hidden {
-            if lease.instance.status == Status::Up {
-                lease.service_up.get_or_insert(Moment::of(now.mono));
-            }
+            lease.note_up(now);
             lease.action = Action::Modified;
             lease.last_updated = Moment::of(now.mono);
         }

@@ -1,5 +1,6 @@
 //! Which copy wins: dirty timestamps, overrides, tombstones, adoption.
 
+use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -19,7 +20,7 @@ fn from(host: &str, dirty: Option<i64>) -> Instance {
     }
 }
 
-fn held(bench: &Bench) -> (alloc::string::String, i64) {
+fn held(bench: &Bench) -> (String, i64) {
     let view = bench.registry.lease(bench.now, &key()).expect("registered");
     let dirty = view.instance.last_dirty.expect("it has one");
     (view.instance.host_name.as_ref().into(), dirty)
@@ -414,7 +415,7 @@ fn events_tell_what_was_done_by_whom_without_gaps() {
                 let dirty = after.as_ref().and_then(|after| after.last_dirty);
                 Some((*seq, *version, *kind, origin.clone(), dirty))
             }
-            _ => None,
+            Event::Expired { .. } | Event::Late { .. } | Event::Preserving(_) => None,
         })
         .collect();
     let expected = [

@@ -141,7 +141,7 @@ fn a_run_evicts_no_more_than_its_quota_and_not_always_the_same() {
         assert_eq!(sizes, [17, 14, 11, 9, 7, 5, 4, 3, 2, 1, 0]);
         let evicted = bench.events.iter().filter_map(|event| match event {
             Event::Expired { key, .. } => Some(key.clone()),
-            _ => None,
+            Event::Applied { .. } | Event::Late { .. } | Event::Preserving(_) => None,
         });
         evicted.collect::<Vec<_>>()
     };
