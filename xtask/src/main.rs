@@ -9,6 +9,7 @@ mod bench;
 mod ci;
 mod conformance;
 mod fuzz;
+mod mutants;
 mod readme;
 mod stopwatch;
 mod tidy;
@@ -32,6 +33,7 @@ enum Task {
     Ci(ci::Arguments),
     Conformance(conformance::Arguments),
     Fuzz(fuzz::Arguments),
+    Mutants(mutants::Arguments),
     Readme(readme::Arguments),
     Tidy(tidy::Arguments),
 }
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Task::Ci(arguments) => ci::run(&arguments),
         Task::Conformance(arguments) => conformance::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
+        Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Readme(arguments) => readme::run(&arguments),
         Task::Tidy(arguments) => tidy::run(&arguments),
     };

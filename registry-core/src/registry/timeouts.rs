@@ -157,8 +157,13 @@ impl Registry {
         if is_due(deadline, ticks) {
             self.leases.set_overdue(slot);
         } else {
+            let next = if lease.unconfirmed {
+                deadline.min(write_off)
+            } else {
+                deadline
+            };
             self.leases.clear_overdue(slot);
-            self.leases.file(slot, deadline.min(ticks.after(HELD)));
+            self.leases.file(slot, next.min(ticks.after(HELD)));
         }
         let lease = self.leases.get_mut(slot);
         if !lease.unconfirmed {

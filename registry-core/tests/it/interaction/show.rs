@@ -111,7 +111,7 @@ pub(crate) fn event(event: &Event, verbose: bool) -> Option<String> {
         Event::Late { key } => Some(format!("{key} late")),
         Event::Preserving(true) => Some(String::from("preserving")),
         Event::Preserving(false) => Some(String::from("not preserving")),
-        _ => Some(format!("{event:?}")),
+        other => Some(format!("{other:?}")),
     }
 }
 

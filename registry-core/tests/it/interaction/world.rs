@@ -348,7 +348,7 @@ fn reply(reply: &Reply) -> String {
         Reply::Renewed(Renewed::Missing) | Reply::Changed(Changed::Missing) => "missing",
         Reply::Renewed(Renewed::Ahead) => "ahead",
         Reply::Renewed(Renewed::Behind(view)) => return format!("behind {}", show::lease(view)),
-        _ => return format!("{reply:?}\n"),
+        other => return format!("{other:?}\n"),
     };
     format!("{name}\n")
 }

@@ -11,7 +11,7 @@ pub(super) enum Step {
     /// Time passes, and nobody calls.
     Pass(Duration),
     /// The wall clock alone is set.
-    StepWall(Wall),
+    SetWall(Wall),
     Timeout,
     Open {
         synced: usize,
@@ -26,7 +26,7 @@ impl fmt::Display for Step {
         let Self::Apply(origin, command) = self else {
             return match self {
                 Self::Pass(by) => write!(f, "pass {by:?}"),
-                Self::StepWall(to) => write!(f, "wall {to:?}"),
+                Self::SetWall(to) => write!(f, "wall {to:?}"),
                 Self::Open { synced, settle } => write!(f, "open {synced} {settle:?}"),
                 Self::Accept => f.write_str("accept"),
                 Self::Timeout | Self::Apply(..) => f.write_str("timeout"),
@@ -35,7 +35,7 @@ impl fmt::Display for Step {
         let (name, instance, age) = match command {
             Command::Register { instance, age } => ("register", instance, age),
             Command::Adopt { instance, age } => ("adopt", instance, age),
-            _ => return write!(f, "{command:?} from {origin:?}"),
+            other => return write!(f, "{other:?} from {origin:?}"),
         };
         write!(
             f,
@@ -100,7 +100,7 @@ impl Random {
         }
         match self.below(100) {
             0 => Step::Accept,
-            1 => Step::StepWall(Wall(1_700_000_000_000 + self.below(100_000_000) as u64)),
+            1 => Step::SetWall(Wall(1_700_000_000_000 + self.below(100_000_000) as u64)),
             2..=5 => Step::Timeout,
             6..=44 => self.pass(due, now),
             _ => Step::Apply(self.origin(), self.command()),

@@ -31,7 +31,7 @@ pub(super) fn reply(reply: &Reply) -> &'static str {
         Reply::Renewed(Renewed::Missing) | Reply::Changed(Changed::Missing) => "missing",
         Reply::Renewed(Renewed::Ahead) => "ahead",
         Reply::Renewed(Renewed::Behind(_)) => "behind",
-        _ => "something new",
+        other => panic!("there is no word for {other:?}"),
     }
 }
 

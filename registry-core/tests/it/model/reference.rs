@@ -191,7 +191,6 @@ impl Reference {
         for key in self.keys() {
             let held = &self.leases[&key];
             let (late, written_off) = (self.late_at(held), self.ticks(held.heard) + 2 * duration(held));
-            let deadline = self.deadline(held);
             let held = self.leases.get_mut(&key).expect("it is there");
             if held.standing == Standing::OnTime && looked_at(late, ticks) {
                 held.standing = Standing::Late { accepted: false };
@@ -199,7 +198,7 @@ impl Reference {
                 self.events.push(format!("late {key}"));
             }
             let is_late = held.standing != Standing::OnTime;
-            if is_late && held.unconfirmed && looked_at(written_off, ticks) && looked_at(deadline, ticks) {
+            if is_late && held.unconfirmed && looked_at(written_off, ticks) {
                 held.unconfirmed = false;
                 held.standing = Standing::WrittenOff;
             }
@@ -209,9 +208,12 @@ impl Reference {
     fn evict(&mut self, now: Now, ticks: Millis, events: &[Event]) -> Result<(), String> {
         let victims: Vec<_> = events
             .iter()
-            .filter_map(|event| match event {
-                Event::Expired { key, .. } => Some(key.clone()),
-                _ => None,
+            .filter_map(|event| {
+                if let Event::Expired { key, .. } = event {
+                    Some(key.clone())
+                } else {
+                    None
+                }
             })
             .collect();
         let mut allowed = 0;
@@ -410,7 +412,7 @@ fn describe(event: &Event) -> String {
         } => format!("#{seq} v{version} expired {key}"),
         Event::Late { key } => format!("late {key}"),
         Event::Preserving(preserving) => format!("preserving {preserving}"),
-        _ => format!("{event:?}"),
+        other => format!("{other:?}"),
     }
 }
 
