@@ -87,18 +87,26 @@ impl Encoded {
         }
     }
 
+    /// Whether its bytes are counted: only then may it be kept.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.kept.load(Ordering::Relaxed) > 0
+    }
+
     pub(crate) fn bytes(&self, gzip: bool) -> Bytes {
         if !gzip {
             return self.text.clone();
         }
-        let pack = || {
-            let packed = self.encoder.compressors.member(&self.text);
-            if self.encoder.reserve(packed.len()) {
-                self.kept.fetch_add(packed.len(), Ordering::Relaxed);
+        if let Some(packed) = self.packed.get() {
+            return packed.clone();
+        }
+        let packed = self.encoder.compressors.member(&self.text);
+        if self.encoder.reserve(packed.len()) {
+            match self.packed.set(packed.clone()) {
+                Ok(()) => _ = self.kept.fetch_add(packed.len(), Ordering::Relaxed),
+                Err(_) => self.encoder.release(packed.len()),
             }
-            packed
-        };
-        self.packed.get_or_init(pack).clone()
+        }
+        packed
     }
 }
 

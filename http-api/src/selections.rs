@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use eureka_registry_core::wire::{self, Codec};
-use eureka_registry_core::{Application, LeaseView, Snapshot, Status, reconcile_hash};
+use eureka_registry_core::{LeaseView, Snapshot, Status, reconcile_hash};
 use parking_lot::Mutex;
 
 use crate::encoder::{Encoded, Encoder};
@@ -39,6 +40,8 @@ type Kept = Mutex<HashMap<Box<str>, Arc<Selection>>>;
 pub(crate) struct Selection {
     views: Box<[Arc<LeaseView>]>,
     pub(crate) encoded: Encoded,
+    /// The last edition of the registry in which it was seen to stand.
+    edition: AtomicU64,
 }
 
 impl Selections {
@@ -56,80 +59,88 @@ impl Selections {
         name: &str,
         codec: Codec,
     ) -> Option<Arc<Selection>> {
-        let application: Application<'_> = snapshot.application(name)?;
-        let selection = self.get(
-            Kind::Application,
-            name,
-            codec,
-            || application.instances(),
-            || {
-                let mut text = Vec::new();
-                wire::write_application(codec, name, application.instances(), &mut text);
-                text
-            },
-        );
-        Some(selection)
+        let kept = &self.kept[Kind::Application as usize][codec as usize];
+        let known = known(kept, name);
+        if let Some(known) = known.as_ref().filter(|known| known.stands_in(snapshot)) {
+            return Some(Arc::clone(known));
+        }
+        let application = snapshot.application(name)?;
+        let views = application.instances().cloned().collect();
+        Some(self.selected(kept, known, name, snapshot, views, |views| {
+            let mut text = Vec::new();
+            wire::write_application(codec, name, views, &mut text);
+            text
+        }))
     }
 
     /// The instances of a virtual address; there may be none.
     pub(crate) fn vip(&self, snapshot: &Snapshot, kind: Kind, address: &str, codec: Codec) -> Arc<Selection> {
+        let kept = &self.kept[kind as usize][codec as usize];
+        let known = known(kept, address);
+        if let Some(known) = known.as_ref().filter(|known| known.stands_in(snapshot)) {
+            return Arc::clone(known);
+        }
         let views = if kind == Kind::SecureVip {
             snapshot.by_secure_vip(address)
         } else {
             snapshot.by_vip(address)
         };
-        if views.is_empty() {
-            // Unknown addresses come from whoever asks: they must not fill the cache.
-            let text = wire::write_list(codec, &self.encoder.frame(SELECTION_VERSION, ""), &[]);
-            return Arc::new(Selection {
-                views: Box::default(),
-                encoded: Encoded::new(&self.encoder, text),
-            });
-        }
-        self.get(
-            kind,
-            address,
-            codec,
-            || views.iter(),
-            || {
-                let hash = reconcile_hash(counts(&views));
-                wire::write_list(codec, &self.encoder.frame(SELECTION_VERSION, &hash), &views)
-            },
-        )
+        self.selected(kept, known, address, snapshot, views, |views| {
+            let hash = reconcile_hash(counts(views));
+            wire::write_list(codec, &self.encoder.frame(SELECTION_VERSION, &hash), views)
+        })
     }
 
-    /// The kept selection of exactly these instances, or a new one.
-    fn get<'a, I: ExactSizeIterator<Item = &'a Arc<LeaseView>>>(
+    /// The known selection if it has exactly these instances, else a new one.
+    fn selected(
         &self,
-        kind: Kind,
+        kept: &Kept,
+        known: Option<Arc<Selection>>,
         name: &str,
-        codec: Codec,
-        views: impl Fn() -> I,
-        encode: impl FnOnce() -> Vec<u8>,
+        snapshot: &Snapshot,
+        views: Vec<Arc<LeaseView>>,
+        encode: impl FnOnce(&[Arc<LeaseView>]) -> Vec<u8>,
     ) -> Arc<Selection> {
-        let kept = &self.kept[kind as usize][codec as usize];
-        let known = kept.lock().get(name).cloned();
         if let Some(known) = known
-            && known.views.len() == views().len()
+            && known.views.len() == views.len()
             && known
                 .views
                 .iter()
-                .zip(views())
+                .zip(&views)
                 .all(|(old, new)| Arc::ptr_eq(old, new))
         {
+            known.edition.store(snapshot.edition(), Ordering::Relaxed);
             return known;
         }
         let selection = Arc::new(Selection {
-            views: views().cloned().collect(),
-            encoded: Encoded::new(&self.encoder, encode()),
+            encoded: Encoded::new(&self.encoder, encode(&views)),
+            views: views.into(),
+            edition: AtomicU64::new(snapshot.edition()),
         });
+        if selection.views.is_empty() {
+            // Unknown addresses come from whoever asks: they must not fill the cache.
+            return selection;
+        }
         let mut kept = kept.lock();
-        if kept.len() >= MAX_KEPT && !kept.contains_key(name) {
+        let full = kept.len() >= MAX_KEPT && !kept.contains_key(name);
+        if full || !selection.encoded.is_counted() {
             kept.clear();
         }
-        kept.insert(Box::from(name), Arc::clone(&selection));
+        if selection.encoded.is_counted() {
+            kept.insert(Box::from(name), Arc::clone(&selection));
+        }
         selection
     }
+}
+
+impl Selection {
+    fn stands_in(&self, snapshot: &Snapshot) -> bool {
+        self.edition.load(Ordering::Relaxed) == snapshot.edition()
+    }
+}
+
+fn known(kept: &Kept, name: &str) -> Option<Arc<Selection>> {
+    kept.lock().get(name).cloned()
 }
 
 fn counts(views: &[Arc<LeaseView>]) -> [usize; 5] {

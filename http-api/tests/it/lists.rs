@@ -169,6 +169,33 @@ fn what_is_kept_does_not_grow_with_versions() {
 }
 
 #[test]
+fn what_is_kept_is_never_old() {
+    let fixture = Fixture::new();
+    fixture.register("A", "i");
+    fixture.register("B", "i");
+    for status in ["DOWN", "OUT_OF_SERVICE", "UP"] {
+        fixture.put(&format!("apps/A/i/status?value={status}"));
+        for path in ["apps", "apps/delta", "apps/A", "vips/a", "svips/s-a"] {
+            for _ in 0..2 {
+                let text = fixture.get(path).text().to_owned();
+                assert!(
+                    text.contains(&format!("\"status\":\"{status}\"")),
+                    "{path}: {text}"
+                );
+            }
+        }
+        // Changes elsewhere leave it as it was.
+        fixture.put(&format!("apps/B/i/status?value={status}"));
+        assert!(
+            fixture
+                .get("apps/A")
+                .text()
+                .contains(&format!("\"status\":\"{status}\""))
+        );
+    }
+}
+
+#[test]
 fn unknown_addresses_are_not_kept() {
     let fixture = Fixture::new();
     fixture.register("A", "i");
