@@ -11,9 +11,6 @@ use core::hash::BuildHasher;
 )]
 pub(crate) type Hasher = core::hash::SipHasher;
 
-/// A hash map with keys hashed under a secret.
-pub(crate) type Map<K, V> = hashbrown::HashMap<K, V, Keyed>;
-
 /// Builds hashers from the key of the registry. Iteration order follows from the key, so nothing visible may depend on it.
 #[derive(Clone, Copy)]
 pub(crate) struct Keyed {
@@ -26,10 +23,6 @@ impl Keyed {
         Self { key }
     }
 
-    /// An empty map under this key.
-    pub(crate) const fn map<K, V>(self) -> Map<K, V> {
-        Map::with_hasher(self)
-    }
 }
 
 impl fmt::Debug for Keyed {

@@ -5,6 +5,8 @@
 //! threshold's share of what is expected are on time, the network is the likelier culprit, and nobody is evicted. Java's
 //! heartbeat arithmetic is computed beside it, and decides under [`Measure::Heartbeats`].
 
+mod evicted;
+mod groups;
 mod meter;
 #[cfg(test)]
 mod tests;
@@ -14,15 +16,14 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::config::{Measure, PreservationConfig};
-use crate::hash::{Keyed, Map};
+use crate::hash::Keyed;
 use crate::model::InstanceKey;
 use crate::stats::Reason;
 use crate::time::{Mono, Now};
 
+use evicted::Evicted;
+use groups::{Counts, Epoch, Groups};
 use meter::Meter;
-
-/// At most this many evicted leases are remembered by name between two updates; of more, only the number is.
-const EVICTED_LIMIT: usize = 250_000;
 
 /// Why nobody is evicted, or why somebody may be.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,9 +46,9 @@ pub struct Preservation {
     pub heartbeats: Heartbeats,
     /// At most this many would go in one run.
     pub quota: usize,
-    /// By application, sorted by name.
+    /// By application, sorted by name; of more than 1,000, those that miss a lease first.
     pub applications: Vec<Share>,
-    /// By zone, sorted by name; instances without one under the empty name.
+    /// By zone, likewise; instances without one under the empty name.
     pub zones: Vec<Share>,
     /// How many leases have run out.
     pub overdue: usize,
@@ -109,24 +110,15 @@ pub(crate) struct Preserver {
     config: PreservationConfig,
     meter: Meter,
     total: Counts,
-    by_app: Map<Arc<str>, Counts>,
-    by_zone: Map<Arc<str>, Counts>,
-    /// Evicted since the last update and not seen again, with the zone they were in.
-    evicted: Map<InstanceKey, Arc<str>>,
-    /// Counts [`Preserver::accept`]: leases late before the last one are no longer expected.
-    generation: u32,
+    by_app: Groups,
+    by_zone: Groups,
+    evicted: Evicted,
+    /// Leases late before the last [`Preserver::accept`], and evicted before the last update, are no longer expected.
+    epoch: Epoch,
     /// `None` until [`Preserver::opened`].
     next_update: Option<Mono>,
     preserving: bool,
     accepted: bool,
-}
-
-/// Expected is the sum of the three.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-struct Counts {
-    on_time: usize,
-    late: usize,
-    evicted: usize,
 }
 
 impl Preserver {
@@ -136,10 +128,10 @@ impl Preserver {
             config: *config,
             meter: Meter::new(config),
             total: Counts::default(),
-            by_app: keyed.map(),
-            by_zone: keyed.map(),
-            evicted: keyed.map(),
-            generation: 0,
+            by_app: Groups::new(keyed),
+            by_zone: Groups::new(keyed),
+            evicted: Evicted::new(keyed),
+            epoch: Epoch::default(),
             next_update: None,
             preserving: false,
             accepted: false,
@@ -174,9 +166,8 @@ impl Preserver {
         if !self.uncount(app, zone, standing) {
             return;
         }
-        if self.evicted.len() < EVICTED_LIMIT {
+        if self.evicted.add(key, zone) {
             self.count(app, zone, |counts| counts.evicted += 1);
-            self.evicted.insert(key.clone(), Arc::from(zone));
         } else {
             self.total.evicted += 1;
         }
@@ -196,7 +187,7 @@ impl Preserver {
             counts.on_time -= 1;
             counts.late += 1;
         });
-        Standing::Late(self.generation)
+        Standing::Late(self.epoch.acceptance)
     }
 
     /// A lease that was late or written off was heard of.
@@ -219,13 +210,10 @@ impl Preserver {
     }
 
     /// An operator says that whoever is missing now is really gone: nobody missing is expected any more, and overdue
-    /// leases may be evicted (in each run at most the quota). Costs as much as there are applications and evicted leases.
+    /// leases may be evicted (in each run at most the quota).
     pub(crate) fn accept(&mut self) {
-        self.generation = self.generation.wrapping_add(1);
-        self.forget(|counts| {
-            counts.late = 0;
-            counts.evicted = 0;
-        });
+        self.epoch.acceptance = self.epoch.acceptance.wrapping_add(1);
+        self.forget_evicted();
         self.accepted = true;
     }
 
@@ -241,7 +229,11 @@ impl Preserver {
         if self.next_update.is_some_and(|due| due <= now.mono) {
             self.next_update = Some(now.mono.after(self.config.update_interval));
             self.meter.update(&self.config, up);
-            self.forget(|counts| counts.evicted = 0);
+            self.forget_evicted();
+        }
+        for (key, zone) in self.evicted.dispose() {
+            // Groups of which nothing else was left go now.
+            self.count(key.app(), &zone, |_| {});
         }
     }
 
@@ -301,8 +293,8 @@ impl Preserver {
             tolerated_losses: self.config.tolerated_losses,
             heartbeats: self.meter.figures(now.mono, &self.config),
             quota: self.quota(size),
-            applications: shares(&self.by_app),
-            zones: shares(&self.by_zone),
+            applications: self.by_app.shares(self.epoch),
+            zones: self.by_zone.shares(self.epoch),
             overdue: 0,
             overdue_named: Vec::new(),
         }
@@ -315,7 +307,10 @@ impl Preserver {
                 self.count(app, zone, |counts| *field(counts) -= 1);
                 true
             }
-            None => false,
+            None => {
+                self.count(app, zone, |_| {});
+                false
+            }
         }
     }
 
@@ -323,7 +318,9 @@ impl Preserver {
     fn field(&self, standing: Standing) -> Option<fn(&mut Counts) -> &mut usize> {
         match standing {
             Standing::OnTime => Some(|counts| &mut counts.on_time),
-            Standing::Late(generation) if generation == self.generation => Some(|counts| &mut counts.late),
+            Standing::Late(acceptance) if acceptance == self.epoch.acceptance => {
+                Some(|counts| &mut counts.late)
+            }
             Standing::Late(_) | Standing::WrittenOff => None,
         }
     }
@@ -331,53 +328,14 @@ impl Preserver {
     /// Changes the counts in total, of the application and of the zone.
     fn count(&mut self, app: &Arc<str>, zone: &str, change: impl Fn(&mut Counts)) {
         change(&mut self.total);
-        change_in(&mut self.by_app, app, &change);
-        change_in(&mut self.by_zone, zone, &change);
+        self.by_app.change(app, self.epoch, &change);
+        self.by_zone.change(zone, self.epoch, &change);
     }
 
-    /// Empties the set of evicted leases and changes every count.
-    fn forget(&mut self, change: impl Fn(&mut Counts)) {
-        self.evicted.clear();
-        change(&mut self.total);
-        for groups in [&mut self.by_app, &mut self.by_zone] {
-            groups.retain(|_, counts| {
-                change(counts);
-                *counts != Counts::default()
-            });
-        }
+    /// From now on nobody expects those evicted so far.
+    fn forget_evicted(&mut self) {
+        self.epoch.update = self.epoch.update.wrapping_add(1);
+        self.evicted.forget();
+        self.total = self.total.at(self.epoch);
     }
-}
-
-impl Counts {
-    const fn expected(self) -> usize {
-        self.on_time + self.late + self.evicted
-    }
-}
-
-/// Changes the counts of `name`, which come and go with its leases.
-fn change_in(groups: &mut Map<Arc<str>, Counts>, name: &str, change: impl Fn(&mut Counts)) {
-    if let Some(counts) = groups.get_mut(name) {
-        change(counts);
-        if *counts == Counts::default() {
-            groups.remove(name);
-        }
-    } else {
-        let mut counts = Counts::default();
-        change(&mut counts);
-        groups.insert(Arc::from(name), counts);
-    }
-}
-
-#[allow(clippy::disallowed_methods, reason = "sorted before anybody sees the order")]
-fn shares(groups: &Map<Arc<str>, Counts>) -> Vec<Share> {
-    let mut shares: Vec<_> = groups
-        .iter()
-        .map(|(name, counts)| Share {
-            name: Arc::clone(name),
-            expected: counts.expected(),
-            on_time: counts.on_time,
-        })
-        .collect();
-    shares.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    shares
 }

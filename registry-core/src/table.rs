@@ -67,6 +67,17 @@ impl<T> Table<T> {
         Some(found.remove().0.1)
     }
 
+    /// All entries, in no order: nothing seen outside may depend on it.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.parts.iter().flatten().map(|(_, entry)| entry)
+    }
+
+    /// Takes away some of the entries of a table that is not asked for anything else any more; `None` when it is empty.
+    pub(crate) fn dismantle(&mut self) -> Option<impl Iterator<Item = T> + use<T>> {
+        let part = self.parts.pop()?;
+        Some(part.into_iter().map(|(_, entry)| entry))
+    }
+
     /// Adds one part and moves to it what now belongs there, all from one other part.
     fn split(&mut self) {
         let added = self.parts.len();
