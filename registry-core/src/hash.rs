@@ -22,7 +22,6 @@ impl Keyed {
     pub(crate) const fn new(key: [u64; 2]) -> Self {
         Self { key }
     }
-
 }
 
 impl fmt::Debug for Keyed {
