@@ -154,4 +154,20 @@ mod tests {
         assert!(!difference.allows(&["status".to_owned()], 404));
         assert!(!difference.allows(&["status".to_owned(), "body".to_owned()], 400));
     }
+
+    #[test]
+    fn what_our_server_does_differently_is_a_row_of_the_compatibility_page() {
+        let list = Expectations::parse(include_str!("../../conformance/expectations.toml")).unwrap();
+        let page = include_str!("../../../docs/compat.md");
+        for difference in &list.differences {
+            let ours = difference.target.contains(&Flavour::Ours);
+            assert_eq!(ours, difference.row.is_some(), "{}", difference.cases());
+            if let Some(row) = &difference.row {
+                assert!(
+                    page.contains(&format!("\n| `{row}` |")),
+                    "docs/compat.md has no row {row}"
+                );
+            }
+        }
+    }
 }
