@@ -11,6 +11,7 @@ use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
 use super::pressure::Ticket;
+use super::routes::class;
 use super::{Body, Front};
 use crate::clock;
 
@@ -48,7 +49,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let class = Class::of(request.method(), request.uri().path());
+        let class = class(request.method(), request.uri().path());
         let started = clock::instant();
         // Taken after the layers below have judged the load: a request does not count against itself.
         let inner = self.inner.call(request);

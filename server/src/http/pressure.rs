@@ -92,3 +92,53 @@ impl Drop for Ticket {
 fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLASSES: [Class; 6] = [
+        Class::FullFetch,
+        Class::Read,
+        Class::Registration,
+        Class::Renewal,
+        Class::Peer,
+        Class::Other,
+    ];
+
+    fn refused(pressure: &Pressure) -> Vec<Class> {
+        CLASSES
+            .into_iter()
+            .filter(|class| pressure.sheds(*class))
+            .collect()
+    }
+
+    #[test]
+    fn scheduling_delay_sheds_in_the_same_order() {
+        let pressure = Pressure::new(1000, Duration::from_millis(100));
+        for (lag, count) in [
+            (99, 0),
+            (100, 1),
+            (199, 1),
+            (200, 2),
+            (399, 2),
+            (400, 3),
+            (60_000, 3),
+        ] {
+            pressure.lag.store(lag * 1000, Ordering::Relaxed);
+            assert_eq!(refused(&pressure), CLASSES[..count], "{lag} ms");
+        }
+    }
+
+    #[test]
+    fn a_request_is_under_way_until_its_ticket_is_dropped() {
+        let pressure = Arc::new(Pressure::new(2, Duration::from_secs(1)));
+        assert_eq!(refused(&pressure), []);
+        let one = pressure.enter();
+        assert_eq!(refused(&pressure), [Class::FullFetch]);
+        let two = pressure.enter();
+        assert_eq!(refused(&pressure), CLASSES[..3]);
+        drop((one, two));
+        assert_eq!(refused(&pressure), []);
+    }
+}

@@ -4,12 +4,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use eureka_http_api::Class;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
+use super::routes::class;
 use super::{Body, Front};
 
 /// See [`Pressure::sheds`](super::Pressure::sheds) for the order.
@@ -47,7 +47,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         if self.front.pressure.is_high() {
-            let class = Class::of(request.method(), request.uri().path());
+            let class = class(request.method(), request.uri().path());
             if self.front.pressure.sheds(class) {
                 self.front.meters.shed(class);
                 return Shedding::Refused;

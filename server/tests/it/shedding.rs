@@ -42,6 +42,7 @@ fn full_fetches_go_first_and_renewals_never() {
     load(&node, &mut held, 8);
     assert_eq!(asked(&node), [503, 503, 503, 503, 503, 200, 200, 404]);
     assert_eq!(node.ask("GET", "/health/ready").status, 200);
+    assert_eq!(node.ask("GET", "/").status, 503);
     let refused = node.ask("GET", "/eureka/apps");
     assert!(refused.head.contains("retry-after: 1"), "{refused:?}");
     assert_eq!(
