@@ -19,9 +19,9 @@ use crate::telemetry::{Closed, Meters};
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// How long a closed connection waits for the client to stop sending: without it the kernel answers what is still on its
 /// way with a reset, and the client never reads why it was refused.
-const LINGER: Duration = Duration::from_millis(250);
+const LINGER: Duration = Duration::from_secs(1);
 /// The same while the client does go on sending.
-const LINGER_MAX: Duration = Duration::from_secs(2);
+const LINGER_MAX: Duration = Duration::from_secs(5);
 
 /// What a connection speaks.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

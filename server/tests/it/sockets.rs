@@ -134,6 +134,22 @@ fn a_hundred_megabytes_are_answered_413_and_cost_no_memory() {
 }
 
 #[test]
+fn who_is_refused_early_is_not_cut_while_sending() {
+    let node = Node::start(&["limits.body=1KiB", "limits.bodies=64MiB"]);
+    let mut connection = node.connect();
+    connection.write(b"POST /eureka/apps/A HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1048576\r\n\r\n");
+    connection.write("x".repeat(1 << 19).as_bytes());
+    let answer = connection.answer();
+    assert_eq!(answer.status, 413);
+    assert!(answer.head.contains("connection: close"), "{answer:?}");
+    // A reset would lose the answer for clients that read only after they have sent everything.
+    for _ in 0..8 {
+        connection.write("x".repeat(1 << 16).as_bytes());
+    }
+    assert_eq!(connection.end(), b"");
+}
+
+#[test]
 fn bodies_are_bounded_together() {
     let node = Node::start(&["limits.body=1MiB", "limits.batch=1MiB", "limits.bodies=2MiB"]);
     let head = b"POST /eureka/apps/A HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 1048576\r\n\r\n";
