@@ -10,8 +10,8 @@ use crate::snapshot::{Frozen, LeaseView, Reads, Snapshot};
 
 /// At most this many virtual addresses of one instance can be asked for; a longer list is shown, but not searched.
 const ADDRESSES: usize = 64;
-/// Pages of old snapshots taken apart per call.
-const DISPOSED: usize = 2;
+/// Effort per call for taking apart each old snapshot.
+const EFFORT: usize = 512;
 
 /// An index: entries are found by themselves and rarely change, so its pages are small.
 pub(crate) type Index<T> = Pages<Arc<T>, 32>;
@@ -182,10 +182,13 @@ impl Listing {
         snapshot
     }
 
-    /// Takes apart a little of what nobody reads any more. Dropping it at once could take long.
+    /// Takes apart a little of what nobody reads any more, for dropping it at once could take long. The more there is, the
+    /// more of it, so that it does not pile up.
     pub(crate) fn dispose(&mut self) {
-        if let Some(oldest) = self.retired.last_mut()
-            && oldest.dispose(DISPOSED)
+        let mut effort = EFFORT * self.retired.len();
+        while effort > 0
+            && let Some(last) = self.retired.last_mut()
+            && last.dispose(&mut effort)
         {
             self.retired.pop();
         }
@@ -255,16 +258,12 @@ fn by_address(other: &Address, address: &str, key: &InstanceKey) -> Ordering {
 }
 
 impl Frozen {
-    /// Takes apart at most `pages` pages of each sequence; true when nothing is left.
-    fn dispose(&mut self, pages: usize) -> bool {
-        // All five, whatever the first of them says.
-        let done = [
-            self.instances.dispose(pages),
-            self.ids.dispose(pages),
-            self.vips.dispose(pages),
-            self.secure_vips.dispose(pages),
-            self.delta.dispose(pages),
-        ];
-        done == [true; 5]
+    /// Takes apart what nobody else shares, as far as the effort goes; true when nothing is left.
+    fn dispose(&mut self, effort: &mut usize) -> bool {
+        self.instances.dispose(effort)
+            && self.ids.dispose(effort)
+            && self.vips.dispose(effort)
+            && self.secure_vips.dispose(effort)
+            && self.delta.dispose(effort)
     }
 }

@@ -11,6 +11,8 @@ use crate::snapshot::LeaseView;
 
 /// At most this many pages are in a block.
 const BLOCK: usize = 128;
+/// Dropping a page of entries costs as much as letting go of this many that somebody else holds too.
+const PAGE_EFFORT: usize = 256;
 
 /// Up to 128 consecutive instances in the order of their keys. Never changes: a change makes a new page with a new number.
 #[derive(Debug)]
@@ -303,21 +305,30 @@ impl<T, const WIDTH: usize> Pages<T, WIDTH> {
         true
     }
 
-    /// Takes apart what nobody else shares, for at most `pages` pages. True when nothing is left.
-    pub(crate) fn dispose(&mut self, pages: usize) -> bool {
+    /// Takes apart what nobody else shares, for as long as there is effort left: one for letting go of something shared,
+    /// [`PAGE_EFFORT`] for dropping a page. True when nothing is left.
+    pub(crate) fn dispose(&mut self, effort: &mut usize) -> bool {
         let Some(blocks) = Arc::get_mut(&mut self.blocks) else {
             *self = Self::new();
             return true;
         };
-        let mut left = pages;
-        while left > 0 {
+        while *effort > 0 {
             let Some(last) = blocks.last_mut() else {
                 return true;
             };
-            left -= 1;
-            let taken = Arc::get_mut(last).and_then(|block| block.pages.pop());
-            if taken.is_none() {
-                blocks.pop();
+            match Arc::get_mut(last).and_then(|block| block.pages.pop()) {
+                Some(page) => {
+                    let cost = if Arc::strong_count(&page) == 1 {
+                        PAGE_EFFORT
+                    } else {
+                        1
+                    };
+                    *effort = effort.saturating_sub(cost);
+                }
+                None => {
+                    blocks.pop();
+                    *effort -= 1;
+                }
             }
         }
         blocks.is_empty()

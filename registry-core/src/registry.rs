@@ -38,7 +38,7 @@ use timeouts::{Eviction, Refresh};
 const UNWATCHED: u64 = 1_000;
 /// At most this many overdue leases are named by [`Registry::explain`], and considered for it.
 const NAMED: usize = 100;
-const NAMED_OF: usize = 4_096;
+const NAMED_OF: usize = 1_024;
 
 /// All leases of one node.
 ///

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::Edits;
+use super::{Edits, PAGE_EFFORT};
 
 use crate::rng::Rng;
 
@@ -140,10 +140,20 @@ fn rewriting_and_disposing() {
     assert_ne!(pages.page(place).expect("there is one").number, number);
 
     let mut retired = pages.clone();
-    assert!(retired.dispose(1), "all of it is shared");
+    assert!(retired.dispose(&mut 1), "all of it is shared");
     let mut calls = 0;
-    while !pages.dispose(2) {
+    while !pages.dispose(&mut (2 * PAGE_EFFORT)) {
         calls += 1;
     }
     assert!((3..=6).contains(&calls), "{calls}");
+
+    // A copy of which one page is its own: letting go of it is quick.
+    for value in 0..1_000_u64 {
+        put(&mut pages, &mut edits, value);
+    }
+    let mut old = pages.clone();
+    put(&mut pages, &mut edits, 500);
+    let mut effort = 2 * PAGE_EFFORT;
+    assert!(old.dispose(&mut effort));
+    assert!(effort > PAGE_EFFORT / 2, "{effort}");
 }

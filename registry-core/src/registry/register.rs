@@ -27,6 +27,14 @@ struct Copy {
     fresh: bool,
 }
 
+/// What becomes of a registration.
+enum Verdict<'a> {
+    /// The copy held is newer.
+    Keep(&'a Lease),
+    /// It replaces what is held, under this dirty timestamp.
+    Take(i64),
+}
+
 impl Registry {
     /// Registers an instance or replaces its copy, and starts its lease afresh. A copy that is newer by its dirty timestamp
     /// is kept, but its lease starts afresh all the same, as in Java. Only a peer has an `age` other than zero.
@@ -45,38 +53,29 @@ impl Registry {
             return Registered::Refused;
         }
         let slot = self.leases.find(&key);
-        let held = slot.map(|slot| self.leases.get(slot));
-        let (instance, client_dirty) = match self.newer(now, &origin, &instance, held) {
-            None => (None, held.map_or(0, |lease| lease.client_dirty)),
-            Some(dirty) => {
-                let client_dirty = match instance.last_dirty {
-                    Some(theirs) if !origin.is_peer() => theirs,
-                    Some(_) | None => dirty,
+        let heard = Moment(Moment::of(now.mono).0.saturating_sub(age));
+        let (copy, outcome) = match self.newer(now, &origin, &instance, slot) {
+            Verdict::Keep(lease) => {
+                let copy = Copy {
+                    instance: Arc::clone(&lease.instance),
+                    reported: lease.reported,
+                    client_dirty: lease.client_dirty,
+                    heard,
+                    fresh: true,
                 };
-                (Some(with_dirty(instance, dirty)), client_dirty)
+                (copy, Registered::KeptNewer)
             }
-        };
-        let outcome = if instance.is_some() {
-            Registered::Accepted
-        } else {
-            Registered::KeptNewer
-        };
-        let reported = match (&instance, held) {
-            (None, Some(lease)) => lease.reported,
-            (instance, _) => instance
-                .as_ref()
-                .map_or(Status::Unknown, |instance| instance.status),
-        };
-        let instance = instance.or_else(|| held.map(|lease| Arc::clone(&lease.instance)));
-        let Some(instance) = instance else {
-            return Registered::Refused;
-        };
-        let copy = Copy {
-            instance,
-            reported,
-            client_dirty,
-            heard: Moment(Moment::of(now.mono).0.saturating_sub(age)),
-            fresh: true,
+            Verdict::Take(dirty) => {
+                let own = instance.last_dirty.filter(|_| !origin.is_peer());
+                let copy = Copy {
+                    reported: instance.status,
+                    instance: with_dirty(instance, dirty),
+                    client_dirty: own.unwrap_or(dirty),
+                    heard,
+                    fresh: true,
+                };
+                (copy, Registered::Accepted)
+            }
         };
         self.place(now, origin, &key, slot, copy, AppliedKind::Registered);
         outcome
@@ -167,22 +166,29 @@ impl Registry {
             .is_some_and(|tombstone| (dirty(instance), heard) <= (tombstone.dirty, tombstone.at))
     }
 
-    /// The dirty timestamp under which `instance` replaces what is held; `None` if that is kept.
-    fn newer(&self, now: Now, origin: &Origin, instance: &Instance, held: Option<&Lease>) -> Option<i64> {
+    /// Which of two copies a registration leaves, and under which dirty timestamp.
+    fn newer(&self, now: Now, origin: &Origin, instance: &Instance, held: Option<Slot>) -> Verdict<'_> {
         let clock = i64::try_from(now.wall.0).unwrap_or(i64::MAX);
-        let Some(held) = held else {
-            return Some(instance.last_dirty.unwrap_or(clock));
+        let Some(held) = held.map(|slot| self.leases.get(slot)) else {
+            return Verdict::Take(instance.last_dirty.unwrap_or(clock));
+        };
+        let at_least = |offered, limit| {
+            if offered >= limit {
+                Verdict::Take(offered)
+            } else {
+                Verdict::Keep(held)
+            }
         };
         if self.config.compat.metadata_keeps_dirty {
-            let offered = instance.last_dirty.unwrap_or(clock);
-            return (offered >= held.dirty()).then_some(offered);
+            return at_least(instance.last_dirty.unwrap_or(clock), held.dirty());
         }
+        let raised = held.dirty().saturating_add(1);
         match instance.last_dirty {
-            None => Some(clock.max(held.dirty().saturating_add(1))),
-            Some(offered) if origin.is_peer() => (offered >= held.dirty()).then_some(offered),
-            Some(offered) if offered < held.client_dirty => None,
-            Some(offered) if same_content(instance, held) => Some(offered.max(held.dirty())),
-            Some(offered) => Some(offered.max(held.dirty().saturating_add(1))),
+            None => Verdict::Take(clock.max(raised)),
+            Some(offered) if origin.is_peer() => at_least(offered, held.dirty()),
+            Some(offered) if offered < held.client_dirty => Verdict::Keep(held),
+            Some(offered) if same_content(instance, held) => Verdict::Take(offered.max(held.dirty())),
+            Some(offered) => Verdict::Take(offered.max(raised)),
         }
     }
 
