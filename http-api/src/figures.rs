@@ -34,8 +34,10 @@ pub(crate) enum Operation {
     Asg,
     Batch,
     Cancel,
+    Changes,
     ClearStatus,
     Delta,
+    Healthcheck,
     Instance,
     Lastn,
     List,
@@ -61,8 +63,10 @@ impl Operation {
             Self::Asg => "asg",
             Self::Batch => "batch",
             Self::Cancel => "cancel",
+            Self::Changes => "changes",
             Self::ClearStatus => "clear_status",
             Self::Delta => "delta",
+            Self::Healthcheck => "healthcheck",
             Self::Instance => "instance",
             Self::Lastn => "lastn",
             Self::List => "list",
@@ -80,7 +84,7 @@ impl Operation {
 }
 
 /// Every status the API answers; the last stands for any other.
-const STATUSES: [StatusCode; 14] = [
+const STATUSES: [StatusCode; 15] = [
     StatusCode::OK,
     StatusCode::NO_CONTENT,
     StatusCode::NOT_MODIFIED,
@@ -90,6 +94,7 @@ const STATUSES: [StatusCode; 14] = [
     StatusCode::METHOD_NOT_ALLOWED,
     StatusCode::NOT_ACCEPTABLE,
     StatusCode::CONFLICT,
+    StatusCode::GONE,
     StatusCode::PAYLOAD_TOO_LARGE,
     StatusCode::URI_TOO_LONG,
     StatusCode::UNSUPPORTED_MEDIA_TYPE,

@@ -1,14 +1,12 @@
 //! The lists of the newest snapshot that anybody asked for. Everything in one answer comes from one of them.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
-use eureka_registry_core::{Snapshot, Status};
+use eureka_registry_core::Snapshot;
 use parking_lot::RwLock;
 
-use crate::encoder::{Encoded, Encoder};
+use crate::encoder::Encoder;
 use crate::sequence::{Sequence, Version};
 
 /// `versions__delta` of every full list, as in Java.
@@ -26,11 +24,9 @@ pub(crate) struct Pages {
 /// The list and the delta of one snapshot, in every codec that was asked for.
 #[derive(Debug)]
 pub(crate) struct Listing {
-    encoder: Arc<Encoder>,
     snapshot: Snapshot,
     pub(crate) full: Arc<Sequence>,
     pub(crate) delta: Arc<Sequence>,
-    overrides: OnceLock<Encoded>,
 }
 
 impl Pages {
@@ -72,11 +68,9 @@ impl Pages {
         let version = Version::Counted(Arc::clone(&self.deltas));
         let delta = Sequence::new(encoder, version, &hash, snapshot.delta_pages(), delta_before);
         Listing {
-            encoder: Arc::clone(encoder),
             snapshot: snapshot.clone(),
             full: Arc::new(full),
             delta: Arc::new(delta),
-            overrides: OnceLock::new(),
         }
     }
 }
@@ -90,19 +84,5 @@ impl Listing {
     /// The snapshot they show.
     pub(crate) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
-    }
-
-    /// Instance ids with the override that applies to them, as JSON; encoded once.
-    pub(crate) fn overrides(&self) -> Bytes {
-        let encoded = self.overrides.get_or_init(|| {
-            let overridden = self.snapshot.instances().map(|view| &view.instance);
-            let overridden = overridden.filter(|instance| instance.overridden_status != Status::Unknown);
-            let by_id: BTreeMap<&str, &str> = overridden
-                .map(|instance| (instance.id(), instance.overridden_status.as_str()))
-                .collect();
-            let text = serde_json::to_vec(&by_id).expect("a map of texts is JSON");
-            Encoded::new(&self.encoder, text)
-        });
-        encoded.bytes(false)
     }
 }

@@ -122,11 +122,6 @@ impl Api {
         }
     }
 
-    /// The list as it is now, also while reads are held.
-    pub(crate) fn listing_of_all(&self) -> Arc<Listing> {
-        self.0.pages.listing(&self.registry().snapshot())
-    }
-
     fn listed_snapshot(&self) -> Snapshot {
         let interval = u64::try_from(self.config().update_interval.as_millis()).unwrap_or(u64::MAX);
         if interval == 0 {
@@ -208,6 +203,10 @@ fn dispatch(
         ("POST", Route::PreservationAccept) => (Op::Accept, ours::accept(call)),
         ("GET", Route::Lastn) => (Op::Lastn, ours::lastn(call)),
         ("GET", Route::Instances) => (Op::List, ours::instances(call)),
+        ("GET", Route::Changes) => (Op::Changes, ours::changes(call)),
+        ("GET", Route::Healthcheck) => (Op::Healthcheck, server::healthcheck(call)),
+        // Peers come with replication.
+        (_, Route::Peers) => (Op::Other, Err(Refusal::NotFound)),
         ("OPTIONS", route) => (Op::Other, Ok(server::options(call, &route))),
         (_, route) => (Op::Other, Err(Refusal::Method(route.methods()))),
     }

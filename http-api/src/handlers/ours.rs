@@ -1,21 +1,29 @@
 //! Our own endpoints under `/api/v1`, in JSON.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
 
 use eureka_registry_core::wire::Route;
-use eureka_registry_core::{
-    DataCenter, Filter, InstanceKey, LeaseView, Measure, Port, Preservation, Reads, Recent, Share,
-};
+use eureka_registry_core::{Changes, Cursor, Filter, InstanceKey, LeaseView, Reads};
+use http::StatusCode;
 use serde::Serialize;
 
 use crate::Answer;
-use crate::outcome::Refusal;
+use crate::body::Body;
+use crate::outcome::{self, Refusal};
 use crate::query::NotUtf8;
 use crate::respond::{Call, Part};
 
-/// Instances on a page, unless the request says how many.
+mod bodies;
+
+use bodies::{
+    ChangeBody, ChangesBody, InstancesBody, KeyBody, LastnBody, ListedBody, LostBody, NodeBody,
+    PreservationBody, RecentBody,
+};
+
+const JSON: &str = "application/json";
+/// Instances or changes on a page, unless the request says how many.
 const DEFAULT_PAGE: usize = 100;
-/// Instances on a page at most.
+/// Instances or changes on a page at most.
 const MAX_PAGE: usize = 1000;
 /// Instances looked at for one page at most: a filter that fits few must not keep the node busy.
 const MAX_LOOKED_AT: usize = 20_000;
@@ -76,16 +84,12 @@ pub(crate) fn lastn(call: &Call<'_>) -> Result<Answer, Refusal> {
 
 /// GET `/api/v1/instances?filter=&limit=&cursor=`: a page of the instances a filter fits, in the order of (app, id).
 pub(crate) fn instances(call: &Call<'_>) -> Result<Answer, Refusal> {
-    let get = |name| call.query.get(name).map_err(|NotUtf8| Refusal::QueryNotUtf8);
-    let filter = match get("filter")? {
+    let filter = match parameter(call, "filter")? {
         Some(text) => Some(Filter::parse(&text).map_err(|error| Refusal::Filter(error.to_string()))?),
         None => None,
     };
-    let limit = match get("limit")? {
-        Some(text) => page_size(&text)?,
-        None => DEFAULT_PAGE,
-    };
-    let after = match get("cursor")? {
+    let limit = page_size(call)?;
+    let after = match parameter(call, "cursor")? {
         Some(text) => Some(read_cursor(&text)?),
         None => None,
     };
@@ -93,6 +97,7 @@ pub(crate) fn instances(call: &Call<'_>) -> Result<Answer, Refusal> {
     let snapshot = listing.snapshot();
     let mut page = InstancesBody {
         version: snapshot.version(),
+        changes: call.registry().cursor(snapshot.version()).to_string(),
         instances: Vec::new(),
         next: None,
     };
@@ -104,13 +109,61 @@ pub(crate) fn instances(call: &Call<'_>) -> Result<Answer, Refusal> {
         }
         last_seen = Some(view);
         if filter.as_ref().is_none_or(|filter| filter.matches(view)) {
-            page.instances.push(InstanceBody::new(view));
+            page.instances.push(ListedBody::new(view));
         }
     }
     json(call, &page)
 }
 
-fn page_size(text: &str) -> Result<usize, Refusal> {
+/// GET `/api/v1/changes?since=&limit=`: what changed behind a cursor, at once; without one, the cursor of now. 410 with
+/// the cursor of now where too much lies between, or the node was started again: read the instances, and go on from there.
+pub(crate) fn changes(call: &Call<'_>) -> Result<Answer, Refusal> {
+    if call.registry().snapshot().reads() != Reads::Open {
+        return Err(Refusal::Held);
+    }
+    let limit = page_size(call)?;
+    let cursor = |version| call.registry().cursor(version).to_string();
+    let Some(since) = parameter(call, "since")? else {
+        let body = ChangesBody {
+            cursor: cursor(call.registry().stats().version),
+            changes: Vec::new(),
+        };
+        return json(call, &body);
+    };
+    let since = Cursor::parse(&since).ok_or(Refusal::Parameter {
+        name: "since",
+        expected: "a cursor",
+    })?;
+    match call.registry().changes(since, limit) {
+        Changes::Since { changes, current } => {
+            let complete = changes.len() < limit;
+            let seen = changes
+                .last()
+                .filter(|_| !complete)
+                .map_or(current, |last| last.version);
+            let body = ChangesBody {
+                cursor: cursor(seen),
+                changes: changes.iter().map(ChangeBody::new).collect(),
+            };
+            json(call, &body)
+        }
+        Changes::Lost { current } => {
+            let body = text(&LostBody {
+                cursor: cursor(current),
+            });
+            Ok(outcome::with_body(StatusCode::GONE, JSON, Body::from(body)))
+        }
+    }
+}
+
+fn parameter<'a>(call: &Call<'a>, name: &str) -> Result<Option<Cow<'a, str>>, Refusal> {
+    call.query.get(name).map_err(|NotUtf8| Refusal::QueryNotUtf8)
+}
+
+fn page_size(call: &Call<'_>) -> Result<usize, Refusal> {
+    let Some(text) = parameter(call, "limit")? else {
+        return Ok(DEFAULT_PAGE);
+    };
     let size = text.parse().ok().filter(|size| (1..=MAX_PAGE).contains(size));
     size.ok_or(Refusal::Parameter {
         name: "limit",
@@ -138,223 +191,9 @@ fn read_cursor(text: &str) -> Result<InstanceKey, Refusal> {
 }
 
 fn json(call: &Call<'_>, body: &impl Serialize) -> Result<Answer, Refusal> {
-    let text = serde_json::to_vec(body).expect("plain structs are JSON");
-    call.short("application/json", text, Part::Other)
+    call.short(JSON, text(body), Part::Other)
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct NodeBody<'a> {
-    node_id: &'a str,
-    version: &'a str,
-    uptime_ms: u64,
-    time: u64,
-    registry_version: u64,
-    instances: usize,
-    applications: usize,
-    reads: &'static str,
-    own: Option<KeyBody<'a>>,
-    config: BTreeMap<&'a str, &'a str>,
-}
-
-#[derive(Serialize)]
-struct KeyBody<'a> {
-    app: &'a str,
-    id: &'a str,
-}
-
-impl<'a> KeyBody<'a> {
-    fn new(key: &'a InstanceKey) -> Self {
-        Self {
-            app: key.app(),
-            id: key.id(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PreservationBody<'a> {
-    enabled: bool,
-    active: bool,
-    measure: &'static str,
-    threshold: f64,
-    expected: usize,
-    on_time: usize,
-    tolerated_losses: usize,
-    /// At most this many go in one eviction run.
-    quota: usize,
-    /// Leases that have run out.
-    overdue: usize,
-    /// The first hundred of them.
-    would_go: Vec<KeyBody<'a>>,
-    applications: Vec<ShareBody<'a>>,
-    zones: Vec<ShareBody<'a>>,
-    /// Java's figures.
-    heartbeats: HeartbeatsBody,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ShareBody<'a> {
-    name: &'a str,
-    expected: usize,
-    on_time: usize,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct HeartbeatsBody {
-    expected_clients: usize,
-    threshold: usize,
-    last_minute: usize,
-    evicts: bool,
-}
-
-impl<'a> PreservationBody<'a> {
-    fn new(preservation: &'a Preservation) -> Self {
-        let shares = |shares: &'a [Share]| shares.iter().map(ShareBody::new).collect();
-        let heartbeats = &preservation.heartbeats;
-        Self {
-            enabled: preservation.enabled,
-            active: preservation.active,
-            measure: match preservation.measure {
-                Measure::LeasesOnTime => "leases-on-time",
-                Measure::Heartbeats => "heartbeats",
-            },
-            threshold: preservation.threshold,
-            expected: preservation.expected,
-            on_time: preservation.on_time,
-            tolerated_losses: preservation.tolerated_losses,
-            quota: preservation.quota,
-            overdue: preservation.overdue,
-            would_go: preservation.overdue_named.iter().map(KeyBody::new).collect(),
-            applications: shares(&preservation.applications),
-            zones: shares(&preservation.zones),
-            heartbeats: HeartbeatsBody {
-                expected_clients: heartbeats.expected_clients,
-                threshold: heartbeats.threshold,
-                last_minute: heartbeats.last_minute,
-                evicts: heartbeats.evicts,
-            },
-        }
-    }
-}
-
-impl<'a> ShareBody<'a> {
-    fn new(share: &'a Share) -> Self {
-        Self {
-            name: &share.name,
-            expected: share.expected,
-            on_time: share.on_time,
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct LastnBody<'a> {
-    registered: Vec<RecentBody<'a>>,
-    cancelled: Vec<RecentBody<'a>>,
-}
-
-#[derive(Serialize)]
-struct RecentBody<'a> {
-    at: u64,
-    app: &'a str,
-    id: &'a str,
-}
-
-impl<'a> RecentBody<'a> {
-    fn new(recent: &'a Recent) -> Self {
-        Self {
-            at: recent.at.0,
-            app: recent.key.app(),
-            id: recent.key.id(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct InstancesBody<'a> {
-    version: u64,
-    instances: Vec<InstanceBody<'a>>,
-    /// Cursor of the next page; with a filter that page may be empty and have a next one itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct InstanceBody<'a> {
-    app: &'a str,
-    id: &'a str,
-    host: &'a str,
-    ip: &'a str,
-    status: &'static str,
-    overridden_status: &'static str,
-    port: PortBody,
-    secure_port: PortBody,
-    vip: Option<&'a str>,
-    secure_vip: Option<&'a str>,
-    zone: Option<&'a str>,
-    group: Option<&'a str>,
-    data_center: &'static str,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    amazon: BTreeMap<&'a str, &'a str>,
-    metadata: BTreeMap<&'a str, &'a str>,
-    renewal_interval_secs: u32,
-    duration_secs: u32,
-    registered: u64,
-    renewed: u64,
-    service_up: u64,
-    last_updated: u64,
-    last_dirty: Option<i64>,
-}
-
-#[derive(Serialize)]
-struct PortBody {
-    number: i32,
-    enabled: bool,
-}
-
-impl From<Port> for PortBody {
-    fn from(port: Port) -> Self {
-        Self {
-            number: port.number,
-            enabled: port.enabled,
-        }
-    }
-}
-
-impl<'a> InstanceBody<'a> {
-    fn new(view: &'a LeaseView) -> Self {
-        let instance = &view.instance;
-        Self {
-            app: &instance.app,
-            id: instance.id(),
-            host: &instance.host_name,
-            ip: &instance.ip_address,
-            status: instance.status.as_str(),
-            overridden_status: instance.overridden_status.as_str(),
-            port: instance.port.into(),
-            secure_port: instance.secure_port.into(),
-            vip: instance.vip_address.as_deref(),
-            secure_vip: instance.secure_vip_address.as_deref(),
-            zone: instance.zone(),
-            group: instance.app_group.as_deref(),
-            data_center: instance.data_center.as_str(),
-            amazon: match &instance.data_center {
-                DataCenter::Amazon(machine) => machine.iter().collect(),
-                DataCenter::MyOwn | DataCenter::Netflix => BTreeMap::new(),
-            },
-            metadata: instance.metadata.iter().collect(),
-            renewal_interval_secs: view.lease.terms.renewal_interval_secs,
-            duration_secs: view.lease.terms.duration_secs,
-            registered: view.lease.registered.0,
-            renewed: view.lease.renewed.0,
-            service_up: view.lease.service_up.0,
-            last_updated: view.last_updated.0,
-            last_dirty: instance.last_dirty,
-        }
-    }
+fn text(body: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(body).expect("plain structs are JSON")
 }

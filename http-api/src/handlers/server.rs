@@ -1,5 +1,8 @@
 //! What Eureka tells about the server itself.
 
+use std::collections::BTreeMap;
+
+use eureka_registry_core::Status;
 use eureka_registry_core::wire::{Route, StatusPage};
 use http::StatusCode;
 use http::header::ALLOW;
@@ -8,6 +11,9 @@ use crate::Answer;
 use crate::config::{Allow, Facts};
 use crate::outcome::{self, Refusal};
 use crate::respond::{Call, Part};
+
+/// Overrides taken from the registry at once.
+const OVERRIDES_PAGE: usize = 1000;
 
 /// GET `status`
 pub(crate) fn status(call: &Call<'_>) -> Result<Answer, Refusal> {
@@ -34,13 +40,45 @@ pub(crate) fn status(call: &Call<'_>) -> Result<Answer, Refusal> {
     call.short(format.content_type(), text, Part::Other)
 }
 
-/// GET `serverinfo/statusoverrides`: instance ids with the override that applies.
+/// GET `serverinfo/statusoverrides`: instance ids with their overrides, those of absent instances, too.
 pub(crate) fn overrides(call: &Call<'_>) -> Result<Answer, Refusal> {
     if !call.config().status_overrides {
         return Err(Refusal::NotFound);
     }
-    let text = call.api.listing_of_all().overrides().to_vec();
+    let mut by_id = BTreeMap::new();
+    let mut after = None;
+    // Page by page, since each page holds the lock of the registry.
+    loop {
+        let page = call.registry().overrides(after.as_ref(), OVERRIDES_PAGE);
+        let complete = page.len() < OVERRIDES_PAGE;
+        after = page.last().map(|(key, _)| key.clone());
+        by_id.extend(
+            page.into_iter()
+                .map(|(key, status)| (key.id().to_string(), status.as_str())),
+        );
+        if complete {
+            break;
+        }
+    }
+    let text = serde_json::to_vec(&by_id).expect("a map of texts is JSON");
     call.short("application/json", text, Part::Other)
+}
+
+/// GET `healthcheck`: the status of the node's own instance as a status of HTTP, as Netflix has it; 200 for a node that
+/// does not register itself.
+pub(crate) fn healthcheck(call: &Call<'_>) -> Result<Answer, Refusal> {
+    let own = call
+        .config()
+        .own
+        .as_ref()
+        .and_then(|own| call.registry().find(own));
+    let status = own.map_or(Status::Up, |view| view.instance.status);
+    Ok(outcome::empty(match status {
+        Status::Up => StatusCode::OK,
+        Status::Starting => StatusCode::NO_CONTENT,
+        Status::OutOfService => StatusCode::SERVICE_UNAVAILABLE,
+        Status::Down | Status::Unknown => StatusCode::INTERNAL_SERVER_ERROR,
+    }))
 }
 
 /// OPTIONS of anything.

@@ -1,0 +1,273 @@
+//! The JSON of our own endpoints. Names are ours: nothing here is read by Eureka's clients.
+
+use std::collections::BTreeMap;
+
+use eureka_registry_core::{
+    Change, DataCenter, Instance, InstanceKey, LeaseView, Measure, Port, Preservation, Recent, Share,
+};
+use serde::Serialize;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct NodeBody<'a> {
+    pub(super) node_id: &'a str,
+    pub(super) version: &'a str,
+    pub(super) uptime_ms: u64,
+    pub(super) time: u64,
+    pub(super) registry_version: u64,
+    pub(super) instances: usize,
+    pub(super) applications: usize,
+    pub(super) reads: &'static str,
+    pub(super) own: Option<KeyBody<'a>>,
+    pub(super) config: BTreeMap<&'a str, &'a str>,
+}
+
+#[derive(Serialize)]
+pub(super) struct KeyBody<'a> {
+    app: &'a str,
+    id: &'a str,
+}
+
+impl<'a> KeyBody<'a> {
+    pub(super) fn new(key: &'a InstanceKey) -> Self {
+        Self {
+            app: key.app(),
+            id: key.id(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PreservationBody<'a> {
+    enabled: bool,
+    active: bool,
+    measure: &'static str,
+    threshold: f64,
+    expected: usize,
+    on_time: usize,
+    tolerated_losses: usize,
+    /// At most this many go in one eviction run.
+    quota: usize,
+    /// Leases that have run out.
+    overdue: usize,
+    /// The first hundred of them.
+    would_go: Vec<KeyBody<'a>>,
+    applications: Vec<ShareBody<'a>>,
+    zones: Vec<ShareBody<'a>>,
+    /// Java's figures.
+    heartbeats: HeartbeatsBody,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ShareBody<'a> {
+    name: &'a str,
+    expected: usize,
+    on_time: usize,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct HeartbeatsBody {
+    expected_clients: usize,
+    threshold: usize,
+    last_minute: usize,
+    evicts: bool,
+}
+
+impl<'a> PreservationBody<'a> {
+    pub(super) fn new(preservation: &'a Preservation) -> Self {
+        let shares = |shares: &'a [Share]| shares.iter().map(ShareBody::new).collect();
+        let heartbeats = &preservation.heartbeats;
+        Self {
+            enabled: preservation.enabled,
+            active: preservation.active,
+            measure: match preservation.measure {
+                Measure::LeasesOnTime => "leases-on-time",
+                Measure::Heartbeats => "heartbeats",
+            },
+            threshold: preservation.threshold,
+            expected: preservation.expected,
+            on_time: preservation.on_time,
+            tolerated_losses: preservation.tolerated_losses,
+            quota: preservation.quota,
+            overdue: preservation.overdue,
+            would_go: preservation.overdue_named.iter().map(KeyBody::new).collect(),
+            applications: shares(&preservation.applications),
+            zones: shares(&preservation.zones),
+            heartbeats: HeartbeatsBody {
+                expected_clients: heartbeats.expected_clients,
+                threshold: heartbeats.threshold,
+                last_minute: heartbeats.last_minute,
+                evicts: heartbeats.evicts,
+            },
+        }
+    }
+}
+
+impl<'a> ShareBody<'a> {
+    pub(super) fn new(share: &'a Share) -> Self {
+        Self {
+            name: &share.name,
+            expected: share.expected,
+            on_time: share.on_time,
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct LastnBody<'a> {
+    pub(super) registered: Vec<RecentBody<'a>>,
+    pub(super) cancelled: Vec<RecentBody<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct RecentBody<'a> {
+    at: u64,
+    app: &'a str,
+    id: &'a str,
+}
+
+impl<'a> RecentBody<'a> {
+    pub(super) fn new(recent: &'a Recent) -> Self {
+        Self {
+            at: recent.at.0,
+            app: recent.key.app(),
+            id: recent.key.id(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct InstancesBody<'a> {
+    pub(super) version: u64,
+    /// For `/api/v1/changes`: what follows this page's version.
+    pub(super) changes: String,
+    pub(super) instances: Vec<ListedBody<'a>>,
+    /// Cursor of the next page; with a filter that page may be empty and have a next one itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) next: Option<String>,
+}
+
+#[derive(Serialize)]
+pub(super) struct ChangesBody<'a> {
+    /// For the next question.
+    pub(super) cursor: String,
+    pub(super) changes: Vec<ChangeBody<'a>>,
+}
+
+#[derive(Serialize)]
+pub(super) struct LostBody {
+    /// Where to go on after reading the instances.
+    pub(super) cursor: String,
+}
+
+#[derive(Serialize)]
+pub(super) struct ChangeBody<'a> {
+    version: u64,
+    action: &'static str,
+    #[serde(flatten)]
+    instance: InstanceBody<'a>,
+}
+
+impl<'a> ChangeBody<'a> {
+    pub(super) fn new(change: &'a Change) -> Self {
+        Self {
+            version: change.version,
+            action: change.action.as_str(),
+            instance: InstanceBody::new(&change.instance),
+        }
+    }
+}
+
+/// An instance with its lease.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ListedBody<'a> {
+    #[serde(flatten)]
+    instance: InstanceBody<'a>,
+    registered: u64,
+    renewed: u64,
+    service_up: u64,
+    last_updated: u64,
+}
+
+impl<'a> ListedBody<'a> {
+    pub(super) fn new(view: &'a LeaseView) -> Self {
+        Self {
+            instance: InstanceBody::new(&view.instance),
+            registered: view.lease.registered.0,
+            renewed: view.lease.renewed.0,
+            service_up: view.lease.service_up.0,
+            last_updated: view.last_updated.0,
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InstanceBody<'a> {
+    app: &'a str,
+    id: &'a str,
+    host: &'a str,
+    ip: &'a str,
+    status: &'static str,
+    overridden_status: &'static str,
+    port: PortBody,
+    secure_port: PortBody,
+    vip: Option<&'a str>,
+    secure_vip: Option<&'a str>,
+    zone: Option<&'a str>,
+    group: Option<&'a str>,
+    data_center: &'static str,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    amazon: BTreeMap<&'a str, &'a str>,
+    metadata: BTreeMap<&'a str, &'a str>,
+    renewal_interval_secs: u32,
+    duration_secs: u32,
+    last_dirty: Option<i64>,
+}
+
+#[derive(Serialize)]
+struct PortBody {
+    number: i32,
+    enabled: bool,
+}
+
+impl From<Port> for PortBody {
+    fn from(port: Port) -> Self {
+        Self {
+            number: port.number,
+            enabled: port.enabled,
+        }
+    }
+}
+
+impl<'a> InstanceBody<'a> {
+    fn new(instance: &'a Instance) -> Self {
+        Self {
+            app: &instance.app,
+            id: instance.id(),
+            host: &instance.host_name,
+            ip: &instance.ip_address,
+            status: instance.status.as_str(),
+            overridden_status: instance.overridden_status.as_str(),
+            port: instance.port.into(),
+            secure_port: instance.secure_port.into(),
+            vip: instance.vip_address.as_deref(),
+            secure_vip: instance.secure_vip_address.as_deref(),
+            zone: instance.zone(),
+            group: instance.app_group.as_deref(),
+            data_center: instance.data_center.as_str(),
+            amazon: match &instance.data_center {
+                DataCenter::Amazon(machine) => machine.iter().collect(),
+                DataCenter::MyOwn | DataCenter::Netflix => BTreeMap::new(),
+            },
+            metadata: instance.metadata.iter().collect(),
+            renewal_interval_secs: instance.lease.renewal_interval_secs,
+            duration_secs: instance.lease.duration_secs,
+            last_dirty: instance.last_dirty,
+        }
+    }
+}
