@@ -95,3 +95,81 @@ impl Content {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use alloc::sync::Arc;
+
+    use super::content_hash;
+    use crate::model::{DataCenter, Instance, LeaseTerms, Port, Status};
+
+    fn instance() -> Instance {
+        Instance {
+            metadata: [("zone", "a"), ("k", "v")].into_iter().collect(),
+            ..Instance::new("foo", "i-1", "host-1", "10.0.0.1")
+        }
+    }
+
+    fn hash(instance: &Instance) -> u64 {
+        content_hash(instance, Status::Up)
+    }
+
+    #[test]
+    fn is_the_same_on_every_node_and_in_every_release() {
+        assert_eq!(hash(&instance()), 0x7766_1e1f_cacd_3a47);
+    }
+
+    #[test]
+    fn what_follows_from_elsewhere_is_left_out() {
+        let other = Instance {
+            status: Status::Down,
+            overridden_status: Status::Down,
+            last_dirty: Some(7),
+            ..instance()
+        };
+        assert_eq!(hash(&other), hash(&instance()));
+    }
+
+    #[test]
+    fn everything_reported_counts() {
+        let text = || Some(Arc::from("x"));
+        let changes: [fn(&mut Instance, Option<Arc<str>>); 18] = [
+            |i, x| i.instance_id = x,
+            |i, x| i.app_group = x,
+            |i, x| i.sid = x,
+            |i, x| i.home_page_url = x,
+            |i, x| i.status_page_url = x,
+            |i, x| i.health_check_url = x,
+            |i, x| i.secure_health_check_url = x,
+            |i, x| i.vip_address = x,
+            |i, x| i.secure_vip_address = x,
+            |i, x| i.asg_name = x,
+            |i, _| i.app = Arc::from("BAR"),
+            |i, _| i.host_name = Arc::from("host-2"),
+            |i, _| i.ip_address = Arc::from("10.0.0.2"),
+            |i, _| i.country_id = 2,
+            |i, _| {
+                i.port = Port {
+                    number: 7001,
+                    enabled: false,
+                }
+            },
+            |i, _| i.data_center = DataCenter::Amazon([("k", "v")].into_iter().collect()),
+            |i, _| {
+                i.lease = LeaseTerms {
+                    renewal_interval_secs: 90,
+                    duration_secs: 30,
+                }
+            },
+            |i, _| i.metadata = [("zone", "ak"), ("", "v")].into_iter().collect(),
+        ];
+        let mut hashes: alloc::collections::BTreeSet<u64> =
+            [hash(&instance()), content_hash(&instance(), Status::Down)].into();
+        for change in changes {
+            let mut changed = instance();
+            change(&mut changed, text());
+            hashes.insert(hash(&changed));
+        }
+        assert_eq!(hashes.len(), 20, "two of them look the same");
+    }
+}

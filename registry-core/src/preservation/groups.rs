@@ -72,7 +72,7 @@ impl Groups {
         let known = self.counts.find_mut(hash, is_it);
         let mut counts = known
             .as_ref()
-            .map_or(Counts::default(), |(_, counts)| *counts)
+            .map_or_else(Counts::default, |(_, counts)| *counts)
             .at(epoch);
         change(&mut counts);
         match known {
