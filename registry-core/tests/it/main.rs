@@ -4,6 +4,8 @@
 #![allow(clippy::wildcard_enum_match_arm)]
 
 #[cfg(feature = "wire")]
+mod corpora;
+#[cfg(feature = "wire")]
 mod golden;
 mod interaction;
 mod model;

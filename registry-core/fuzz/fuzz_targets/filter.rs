@@ -1,0 +1,8 @@
+//! See `properties::filter`.
+
+#![no_main]
+
+#[path = "../properties.rs"]
+mod properties;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| properties::filter(data));

@@ -1,0 +1,8 @@
+//! See `properties::json`.
+
+#![no_main]
+
+#[path = "../properties.rs"]
+mod properties;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| properties::json(data));

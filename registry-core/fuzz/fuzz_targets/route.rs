@@ -1,0 +1,8 @@
+//! See `properties::route`.
+
+#![no_main]
+
+#[path = "../properties.rs"]
+mod properties;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| properties::route(data));

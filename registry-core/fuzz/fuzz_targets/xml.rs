@@ -1,0 +1,8 @@
+//! See `properties::xml`.
+
+#![no_main]
+
+#[path = "../properties.rs"]
+mod properties;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| properties::xml(data));
