@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::time::Duration;
 
 use eureka_registry_core::{
     Action, Changed, Changes, Instance, InstanceKey, LeaseTimes, LeaseView, Now, Reads, Registered, Registry,
     Renewed, Reply, Snapshot, Status, Wall,
 };
 
-use super::reference::{Held, Reference, duration, wall};
+use super::reference::{Held, Reference, duration, millis, wall};
 
 pub(super) fn compare(now: Now, registry: &mut Registry, model: &Reference) -> Result<(), String> {
     leases(now, registry, model)?;
@@ -63,6 +64,8 @@ fn leases(now: Now, registry: &Registry, model: &Reference) -> Result<(), String
             equal("lease", registry.lease(now, &key), expected.clone())?;
             let expected = expected.filter(|_| model.visible(now, &key));
             equal("find", registry.find(now, &key), expected)?;
+            let age = held.map(|held| Duration::from_millis((millis(now.mono) - held.heard).unsigned_abs()));
+            equal("age", registry.age(now, &key), age)?;
         }
     }
     for id in ["1", "4", "5"] {
@@ -227,6 +230,15 @@ fn figures(registry: &Registry, model: &Reference) -> Result<(), String> {
             .count()
     };
     equal("by status", stats.by_status, Status::ALL.map(count))?;
+    let overrides = model
+        .overrides
+        .iter()
+        .map(|(key, (status, _))| (key.clone(), *status));
+    let overrides: Vec<_> = overrides.collect();
+    equal("overrides", registry.overrides(None, 100), overrides.clone())?;
+    let after = overrides.first().map(|(key, _)| key);
+    let rest = overrides.iter().skip(1).take(1).cloned().collect();
+    equal("overrides behind the first", registry.overrides(after, 1), rest)?;
     let apps: BTreeSet<_> = model.leases.keys().map(|key| key.app()).collect();
     for (what, found, expected) in [
         ("instances", stats.instances, model.leases.len()),
