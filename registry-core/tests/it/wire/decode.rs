@@ -138,7 +138,7 @@ fn the_oldest_spring_clients_have_their_id_in_the_metadata() {
 fn what_is_missing_is_named_in_java_s_order() {
     let mut registration = lenient("");
     registration.data_center = GivenDataCenter::Unnamed;
-    let mut expect = |registration: &Registration, text: &str| {
+    let expect = |registration: &Registration, text: &str| {
         let refused = registration
             .clone()
             .validate("OTHER")
