@@ -9,7 +9,7 @@ use crate::pages::{Edits, Pages, Place};
 use crate::snapshot::{Frozen, LeaseView, Reads, Snapshot};
 
 /// At most this many virtual addresses of one instance can be asked for; a longer list is shown, but not searched.
-const ADDRESSES: usize = 64;
+const ADDRESSES: usize = 32;
 /// Effort per call for taking apart each old snapshot.
 const EFFORT: usize = 512;
 

@@ -196,7 +196,7 @@ impl Snapshot {
     }
 
     /// Instances of which one element of the comma-separated `vipAddress` is exactly this, in the order of their keys.
-    /// Only the first 64 elements of each are looked at.
+    /// Only the first 32 elements of each are looked at.
     pub fn by_vip(&self, vip: &str) -> Vec<Arc<LeaseView>> {
         self.by_address(&self.frozen.vips, vip)
     }

@@ -3,9 +3,9 @@
 // From outside, the enums of the crate are open: every match needs a last arm.
 #![allow(clippy::wildcard_enum_match_arm)]
 
-mod fleet;
 #[cfg(feature = "wire")]
 mod corpora;
+mod fleet;
 #[cfg(feature = "wire")]
 mod golden;
 mod interaction;

@@ -326,3 +326,43 @@ fn an_operator_who_accepts_the_losses_gives_no_grace() {
     bench.advance(20_000);
     assert_eq!(bench.registry.stats().instances, 0);
 }
+
+/// Registers many and lets time pass to where something is due for all of them; tells how many events each call brought.
+fn calls(config: Config, until: u64, wanted: fn(&Event) -> bool) -> Vec<usize> {
+    let mut bench = Bench::new(config);
+    for index in 0..3_000 {
+        bench.register(Client, lasting(&format!("i-{index}"), 30));
+    }
+    let reader = bench.registry.snapshot(bench.now);
+    let mut calls = Vec::new();
+    let end = bench.now.mono.0 + until;
+    while let Some((due, _)) = bench.registry.poll_timeout()
+        && due.0 <= end
+    {
+        bench.sleep(due.0.saturating_sub(bench.now.mono.0));
+        bench.events.clear();
+        bench.registry.handle_timeout(bench.now);
+        bench.drain();
+        let count = bench.events.iter().filter(|event| wanted(event)).count();
+        calls.extend(Some(count).filter(|count| *count > 0));
+    }
+    assert_eq!(reader.len(), 3_000);
+    calls
+}
+
+#[test]
+fn a_call_looks_at_a_thousand_leases_at_most_and_the_rest_is_due_at_once() {
+    let late = calls(eager(), 21_000, |event| matches!(event, Event::Late { .. }));
+    assert_eq!(late, [1_024, 1_024, 952]);
+}
+
+#[test]
+fn a_call_evicts_only_as_many_as_copy_few_pages_that_readers_hold() {
+    let quota = Config {
+        eviction_interval: Duration::from_secs(32),
+        ..eager()
+    };
+    let evicted = calls(quota, 32_000, |event| matches!(event, Event::Expired { .. }));
+    assert_eq!(evicted.iter().sum::<usize>(), 450, "15 % of them");
+    assert!(evicted.len() > 1 && evicted[0] < 450, "{evicted:?}");
+}

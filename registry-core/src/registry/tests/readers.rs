@@ -120,6 +120,25 @@ fn ids_and_virtual_addresses_are_found_exactly() {
 }
 
 #[test]
+fn of_a_long_list_of_virtual_addresses_the_first_can_be_asked_for() {
+    let mut bench = Bench::new(Config::default());
+    let list: Vec<_> = (0..100).map(|index| format!("v{index}")).collect();
+    let mut with_vips = named("a", "1");
+    with_vips.vip_address = Some(Arc::from(list.join(",")));
+    bench.register(Client, with_vips);
+    let snapshot = bench.registry.snapshot(bench.now);
+    let found = |vip| snapshot.by_vip(vip).len();
+    assert_eq!(
+        [found("v0"), found("v31"), found("v32"), found("v99")],
+        [1, 1, 0, 0]
+    );
+    bench
+        .registry
+        .cancel(bench.now, Client, &InstanceKey::new("A", "1"));
+    assert!(bench.registry.snapshot(bench.now).by_vip("v0").is_empty());
+}
+
+#[test]
 fn the_delta_has_each_instance_once_for_its_retention_after_the_last_change() {
     let mut bench = Bench::new(Config::default());
     bench.register(Client, named("a", "1"));
