@@ -147,7 +147,12 @@ mod tests {
             limiter.charge(now, Target::FullFetch, Some("DefaultClient")),
             Verdict::Pass
         );
-        assert_eq!(limiter.charge(Mono(15), Target::Delta, None), Verdict::Pass);
+        // The bucket of all reads has a token again, that of full fetches has not.
+        assert_eq!(
+            limiter.charge(Mono(15), Target::FullFetch, None),
+            Verdict::Refused
+        );
+        assert_eq!(limiter.charge(Mono(25), Target::Delta, None), Verdict::Pass);
     }
 
     #[test]
