@@ -15,6 +15,7 @@ mod workload;
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -71,9 +72,18 @@ pub(crate) struct Arguments {
 /// Runs the task; figures are of release builds only, so a debug build runs the release build of itself.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if cfg!(debug_assertions) {
-        let own = std::env::args_os().skip(1);
-        let build = ["run", "--quiet", "--release", "--package", "xtask", "--"];
-        return execute(cargo().args(build).args(own));
+        // In one go, so that both are built with the same features of what they share.
+        execute(cargo().args([
+            "build",
+            "--quiet",
+            "--release",
+            "--package",
+            "eureka-server",
+            "--package",
+            "xtask",
+        ]))?;
+        let own = subject::release_directory().join("xtask");
+        return execute(Command::new(own).args(std::env::args_os().skip(1)));
     }
     if let [address, files @ ..] = &*arguments.limit {
         return limit::serve(address.parse()?, files);
@@ -91,7 +101,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 fn measure(arguments: &Arguments) -> Result<Report> {
-    execute(cargo().args(["build", "--quiet", "--release", "--package", "eureka-server"]))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;

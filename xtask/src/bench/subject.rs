@@ -139,11 +139,11 @@ impl Usage {
     }
 }
 
-/// Where this program was built, the server is too.
+/// Where release builds are, beside whatever build of this program runs.
 pub(super) fn release_directory() -> PathBuf {
     let own = std::env::current_exe().ok();
-    own.and_then(|own| own.parent().map(Path::to_owned))
-        .unwrap_or_default()
+    let target = own.as_deref().and_then(Path::parent).and_then(Path::parent);
+    target.unwrap_or(Path::new("target")).join("release")
 }
 
 fn free_address() -> Result<SocketAddr> {
