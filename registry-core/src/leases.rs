@@ -64,7 +64,7 @@ fn bucket(at: Ticks) -> i64 {
 }
 
 /// Whether a lease filed at `at` is due: what is found out then must not depend on where it was filed before.
-pub(crate) fn is_due(at: Ticks, now: Ticks) -> bool {
+pub(crate) fn is_due(now: Ticks, at: Ticks) -> bool {
     bucket(at) * BUCKET <= now.0
 }
 

@@ -67,7 +67,7 @@ impl Meter {
     /// Closes the windows that are complete.
     pub(super) fn roll(&mut self, now: Mono) {
         let Some(start) = self.window_start else { return };
-        let complete = complete_windows(start, now);
+        let complete = complete_windows(now, start);
         if complete > 0 {
             self.last = if complete == 1 { self.current } else { 0 };
             self.current = 0;
@@ -87,7 +87,7 @@ impl Meter {
 
     /// The figures at `now`, also when a window is complete that was not closed yet.
     pub(super) fn figures(&self, now: Mono, config: &PreservationConfig) -> Heartbeats {
-        let complete = self.window_start.map_or(0, |start| complete_windows(start, now));
+        let complete = self.window_start.map_or(0, |start| complete_windows(now, start));
         let last_minute = match complete {
             0 => self.last,
             1 => self.current,
@@ -103,7 +103,7 @@ impl Meter {
     }
 }
 
-fn complete_windows(start: Mono, now: Mono) -> u32 {
+fn complete_windows(now: Mono, start: Mono) -> u32 {
     let complete = now.since(start).as_millis() / WINDOW.as_millis();
     u32::try_from(complete).unwrap_or(u32::MAX)
 }

@@ -137,7 +137,7 @@ impl Registry {
     fn look_at_timely(&mut self, ticks: Ticks, slot: Slot) {
         let lease = self.leases.get_mut(slot);
         let late = lease.late(&self.watch);
-        if !is_due(late, ticks) {
+        if !is_due(ticks, late) {
             self.leases.file(slot, late);
             return;
         }
@@ -154,7 +154,7 @@ impl Registry {
         let lease = self.leases.get(slot);
         let deadline = self.deadline(lease);
         let write_off = lease.written_off(&self.watch);
-        if is_due(deadline, ticks) {
+        if is_due(ticks, deadline) {
             self.leases.set_overdue(slot);
         } else {
             let next = if lease.unconfirmed {
@@ -169,13 +169,13 @@ impl Registry {
         if !lease.unconfirmed {
             return;
         }
-        if is_due(write_off, ticks) {
+        if is_due(ticks, write_off) {
             lease.unconfirmed = false;
             let standing = lease.standing;
             lease.standing = self
                 .preserver
                 .written_off(lease.key.app(), lease.zone(), standing);
-        } else if is_due(deadline, ticks) {
+        } else if is_due(ticks, deadline) {
             self.leases.file(slot, write_off);
         }
     }
@@ -202,7 +202,7 @@ impl Registry {
             let slot = overdue[self.rng.below(overdue.len())];
             budget.leases -= 1;
             let deadline = self.deadline(self.leases.get(slot)).after(run.compensation);
-            if is_due(deadline, ticks) {
+            if is_due(ticks, deadline) {
                 self.evict(now, slot);
                 run.left -= 1;
             } else {

@@ -126,7 +126,8 @@ fn run(seed: u64, name: &str, config: Config) -> Counts {
     };
     let mut history = String::new();
     for _ in 0..STEPS {
-        let step = random.step(pair.registry.poll_timeout().map(|(due, _)| due), pair.now.mono);
+        let due = pair.registry.poll_timeout().map(|(due, _)| due);
+        let step = random.step(pair.now.mono, due);
         writeln!(history, "{} {step}", pair.now.mono.0).expect("a string takes all");
         if let Err(difference) = pair.take(&step) {
             panic!("seed {seed}, {name}, after\n{history}\n{difference}");

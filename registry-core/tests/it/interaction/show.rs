@@ -193,7 +193,12 @@ pub(crate) fn recent(title: &str, entries: &[Recent]) -> String {
         .iter()
         .map(|entry| format!("{}@{}", entry.key, offset(entry.at)))
         .collect();
-    format!("{title}: {}\n", entries.join(" "))
+    let entries = if entries.is_empty() {
+        String::from("none")
+    } else {
+        entries.join(" ")
+    };
+    format!("{title}: {entries}\n")
 }
 
 /// The delta, each entry's action seen from a client.

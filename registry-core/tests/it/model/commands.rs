@@ -88,7 +88,7 @@ impl Random {
     }
 
     /// The next step; `due` is when the registry wants to be called.
-    pub(super) fn step(&mut self, due: Option<Mono>, now: Mono) -> Step {
+    pub(super) fn step(&mut self, now: Mono, due: Option<Mono>) -> Step {
         if std::mem::take(&mut self.due) {
             return Step::Timeout;
         }
@@ -102,13 +102,13 @@ impl Random {
             0 => Step::Accept,
             1 => Step::SetWall(Wall(1_700_000_000_000 + self.below(100_000_000) as u64)),
             2..=5 => Step::Timeout,
-            6..=44 => self.pass(due, now),
+            6..=44 => self.pass(now, due),
             _ => Step::Apply(self.origin(), self.command()),
         }
     }
 
     /// Mostly to when something is due, or not quite; sometimes past it, rarely far past it.
-    fn pass(&mut self, due: Option<Mono>, now: Mono) -> Step {
+    fn pass(&mut self, now: Mono, due: Option<Mono>) -> Step {
         let until_due = due.map_or(5_000, |due| due.0.saturating_sub(now.0));
         let millis = match self.below(40) {
             0 => until_due + self.below(200_000) as u64,
