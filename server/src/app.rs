@@ -12,6 +12,8 @@ use anyhow::Context as _;
 use eureka_http_api::{Api, ApiService};
 use eureka_registry_core::RegistryHandle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 use self::own::OwnInstance;
@@ -39,6 +41,8 @@ pub(crate) struct App {
     api: Api,
     recorder: Recorder,
     log: LogWriter,
+    /// Logs what happens in the registry until it is told to stop.
+    events: (oneshot::Sender<()>, JoinHandle<()>),
 }
 
 impl App {
@@ -58,7 +62,8 @@ impl App {
             Arc::new(sink),
         );
         let api = Api::new(registry.clone(), compose::api(config, node_id));
-        tokio::spawn(sink::log(events));
+        let (stop_logging, stopped) = oneshot::channel();
+        let logging = tokio::spawn(sink::log(events, stopped));
         tokio::spawn(evict::run(registry.clone()));
         tokio::spawn(Arc::clone(&front.pressure).probe());
         tokio::spawn(upkeep(recorder.clone()));
@@ -71,6 +76,7 @@ impl App {
             api,
             recorder,
             log,
+            events: (stop_logging, logging),
         })
     }
 
@@ -82,8 +88,8 @@ impl App {
     /// Serves until SIGTERM or SIGINT and then until requests under way have ended, `server.drain-timeout` at most; a
     /// second signal ends it at once.
     pub(crate) async fn run(self) -> anyhow::Result<()> {
-        let mut first = Signals::new().context("cannot wait for signals")?;
-        let mut second = Signals::new().context("cannot wait for signals")?;
+        let mut signals = Signals::new().context("cannot wait for signals")?;
+        let (cut, second) = oneshot::channel();
         let address = self.address();
         self.open();
         let own = self
@@ -99,7 +105,12 @@ impl App {
         let stack = stack(&self.front, self.routes(address));
         let drain_timeout = self.settings.server.drain_timeout;
         let stop = async {
-            first.next().await;
+            signals.next().await;
+            tokio::spawn(async move {
+                signals.next().await;
+                // The node may have ended already.
+                let _ = cut.send(());
+            });
             info!(
                 ?drain_timeout,
                 "stopping: no new connections, requests under way may end"
@@ -114,19 +125,19 @@ impl App {
         let serving = self
             .listener
             .serve(&self.settings.limits, Arc::clone(&self.front), stack, stop);
-        let twice = async {
-            second.next().await;
-            second.next().await;
-        };
         let drained = tokio::select! {
             drained = serving => drained,
-            () = twice => false,
+            Ok(()) = second => false,
         };
         if drained {
             info!("stopped");
         } else {
             warn!("stopped before all requests under way had ended");
         }
+        let (stop_logging, logging) = self.events;
+        drop(stop_logging);
+        // It writes nothing itself, so it cannot get stuck; and a panic in it was logged.
+        let _ = logging.await;
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use eureka_registry_core::{AppliedKind, Event, EventSink, Origin};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
 use tracing::{debug, info, warn};
 
 use crate::telemetry::Meters;
@@ -44,38 +45,47 @@ impl EventSink for Sink {
     }
 }
 
-/// Logs events until the registry is gone. Whatever a registrant chose is quoted: it may hold line breaks.
-pub(crate) async fn log(mut events: Receiver<Event>) {
-    while let Some(event) = events.recv().await {
-        match &event {
-            Event::Applied {
-                key,
-                kind,
-                before,
-                origin,
-                ..
-            } => {
-                let (app, id) = (key.app(), key.id());
-                let origin = name(origin);
-                match kind {
-                    AppliedKind::Registered if before.is_none() => info!(?app, ?id, origin, "registered"),
-                    AppliedKind::Adopted if before.is_none() => info!(?app, ?id, origin, "adopted"),
-                    AppliedKind::Cancelled => info!(?app, ?id, origin, "cancelled"),
-                    AppliedKind::Overridden => info!(?app, ?id, origin, "status overridden"),
-                    AppliedKind::OverrideCleared => info!(?app, ?id, origin, "status override removed"),
-                    AppliedKind::MetadataChanged => info!(?app, ?id, origin, "metadata changed"),
-                    AppliedKind::Registered | AppliedKind::Adopted | AppliedKind::Renewed => {
-                        debug!(?app, ?id, origin, "registered again");
-                    }
+/// Logs events until `stop` is sent or dropped, and then those that wait.
+pub(crate) async fn log(mut events: Receiver<Event>, mut stop: oneshot::Receiver<()>) {
+    loop {
+        tokio::select! {
+            biased;
+            Some(event) = events.recv() => line(&event),
+            _ = &mut stop => return,
+        }
+    }
+}
+
+/// One line. Whatever a registrant chose is quoted: it may hold line breaks.
+fn line(event: &Event) {
+    match event {
+        Event::Applied {
+            key,
+            kind,
+            before,
+            origin,
+            ..
+        } => {
+            let (app, id) = (key.app(), key.id());
+            let origin = name(origin);
+            match kind {
+                AppliedKind::Registered if before.is_none() => info!(?app, ?id, origin, "registered"),
+                AppliedKind::Adopted if before.is_none() => info!(?app, ?id, origin, "adopted"),
+                AppliedKind::Cancelled => info!(?app, ?id, origin, "cancelled"),
+                AppliedKind::Overridden => info!(?app, ?id, origin, "status overridden"),
+                AppliedKind::OverrideCleared => info!(?app, ?id, origin, "status override removed"),
+                AppliedKind::MetadataChanged => info!(?app, ?id, origin, "metadata changed"),
+                AppliedKind::Registered | AppliedKind::Adopted | AppliedKind::Renewed => {
+                    debug!(?app, ?id, origin, "registered again");
                 }
             }
-            Event::Expired { key, .. } => {
-                info!(app = ?key.app(), id = ?key.id(), "evicted: its lease ran out");
-            }
-            Event::Late { key } => debug!(app = ?key.app(), id = ?key.id(), "late"),
-            Event::Preserving(began) => preserving(*began),
-            _ => debug!(?event, "an event of a kind this server does not know"),
         }
+        Event::Expired { key, .. } => {
+            info!(app = ?key.app(), id = ?key.id(), "evicted: its lease ran out");
+        }
+        Event::Late { key } => debug!(app = ?key.app(), id = ?key.id(), "late"),
+        Event::Preserving(began) => preserving(*began),
+        _ => debug!(?event, "an event of a kind this server does not know"),
     }
 }
 

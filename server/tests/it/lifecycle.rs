@@ -77,6 +77,9 @@ fn a_second_signal_ends_it_at_once() {
 fn the_log_can_be_json_line_by_line() {
     let node = Node::start(&["log.format=json", "log.level=debug"]);
     assert_eq!(node.register("A", "i\\n2").status, 204);
+    let ready: serde_json::Value =
+        serde_json::from_str(&node.ready).expect("the ready line is an object too");
+    assert_eq!(ready["message"], format!("ready http={}", node.address));
     let line = node.line("registered");
     let line: serde_json::Value = serde_json::from_str(&line).expect("a line is an object");
     assert_eq!(line["message"], "registered");

@@ -42,6 +42,8 @@ pub(crate) fn empty_directory() -> PathBuf {
 pub(crate) struct Node {
     child: Child,
     pub(crate) address: SocketAddr,
+    /// The line that said where it listens.
+    pub(crate) ready: String,
     lines: Receiver<String>,
 }
 
@@ -68,10 +70,14 @@ impl Node {
         let mut node = Self {
             child,
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            ready: String::new(),
             lines,
         };
-        let ready = node.line("ready http=");
-        let (_, address) = ready.split_once("ready http=").expect("it was found by that");
+        node.ready = node.line("ready http=");
+        let (_, address) = node
+            .ready
+            .split_once("ready http=")
+            .expect("it was found by that");
         let address = address.split('"').next().unwrap_or_default();
         node.address = address.parse().expect("an address follows");
         node
