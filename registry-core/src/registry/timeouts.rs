@@ -12,8 +12,12 @@ use crate::stats::Reason;
 use crate::time::{Mono, Now};
 use crate::watch::Ticks;
 
-/// Leases looked at per call, at most, and other small things done.
+/// Leases looked at per call, at most. Everything else is measured by how many of those looks it costs.
 const LEASES: usize = 1_024;
+/// What an eviction costs.
+const EVICTION: usize = 16;
+/// What it costs to take a change out of the delta.
+const DELTA: usize = 4;
 /// A call stops when it had to copy this many pages, which is dearer than anything else.
 const COPIES: usize = 64;
 /// A lease that is held although it ran out is looked at again after this long, in milliseconds.
@@ -50,8 +54,20 @@ const HASTE: u64 = 1_100_000;
 
 /// What one call may still do.
 struct Budget {
-    leases: usize,
+    looks: usize,
+    /// Pages copied when it is used up.
     copies: usize,
+}
+
+impl Budget {
+    /// Whether there is something left after so many copies.
+    const fn is_left(&self, copies: usize) -> bool {
+        self.looks > 0 && copies < self.copies
+    }
+
+    const fn spend(&mut self, looks: usize) {
+        self.looks = self.looks.saturating_sub(looks);
+    }
 }
 
 impl Eviction {
@@ -72,7 +88,7 @@ impl Registry {
         self.observe(now);
         let ticks = self.ticks(now);
         let mut budget = Budget {
-            leases: LEASES,
+            looks: LEASES,
             copies: self.listing.copies() + COPIES,
         };
         self.end_hold(now);
@@ -122,11 +138,11 @@ impl Registry {
 
     /// Looks at the leases that are due: they were renewed, or they are late now, or they have run out.
     fn look_at_leases(&mut self, ticks: Ticks, budget: &mut Budget) {
-        while budget.leases > 0 {
+        while budget.looks > 0 {
             let Some(slot) = self.leases.take_due(ticks) else {
                 return;
             };
-            budget.leases -= 1;
+            budget.spend(1);
             match self.leases.get(slot).standing {
                 Standing::OnTime => self.look_at_timely(ticks, slot),
                 Standing::Late(_) | Standing::WrittenOff => self.look_at_late(ticks, slot),
@@ -193,14 +209,14 @@ impl Registry {
                 run.left = quota.min(self.leases.overdue().len());
             }
         }
-        while run.left > 0 && budget.leases > 0 && self.listing.copies() < budget.copies {
+        while run.left > 0 && budget.is_left(self.listing.copies()) {
             let overdue = self.leases.overdue();
             if overdue.is_empty() {
                 run.left = 0;
                 break;
             }
             let slot = overdue[self.rng.below(overdue.len())];
-            budget.leases -= 1;
+            budget.spend(EVICTION);
             let deadline = self.deadline(self.leases.get(slot)).after(run.compensation);
             if is_due(ticks, deadline) {
                 self.evict(now, slot);
@@ -216,19 +232,19 @@ impl Registry {
     /// Forgets changes, overrides and tombstones that were kept long enough.
     fn forget(&mut self, ticks: Ticks, budget: &mut Budget) {
         let then = ticks.after(-millis(self.config.delta_retention));
-        while budget.leases > 0 && self.listing.copies() < budget.copies {
+        while budget.is_left(self.listing.copies()) {
             let Some((version, key)) = self.changes.leave_delta(then) else {
                 break;
             };
-            budget.leases -= 1;
+            budget.spend(DELTA);
             self.leave_delta(&key, version);
         }
-        while budget.leases > 0 && self.overrides.forget_due(ticks) {
-            budget.leases -= 1;
+        while budget.looks > 0 && self.overrides.forget_due(ticks) {
+            budget.spend(1);
         }
         let then = ticks.after(-millis(self.config.tombstone_retention));
-        while budget.leases > 0 && self.tombstones.forget_older(then) {
-            budget.leases -= 1;
+        while budget.looks > 0 && self.tombstones.forget_older(then) {
+            budget.spend(1);
         }
     }
 
