@@ -43,6 +43,13 @@ impl Lease {
         dirty(&self.instance)
     }
 
+    /// Lets the instance share the memory of the application name, which makes comparing them quick.
+    pub(crate) fn share_app(&mut self) {
+        if let Some(instance) = Arc::get_mut(&mut self.instance) {
+            instance.app = Arc::clone(self.key.app());
+        }
+    }
+
     /// Notes when the instance is first UP.
     pub(crate) fn note_up(&mut self, now: Now) {
         if self.instance.status == Status::Up && self.service_up.is_none() {

@@ -114,11 +114,14 @@ impl Leases {
         &mut self.filed_mut(slot).lease
     }
 
-    /// Adds a lease; there must be none of its key.
-    pub(crate) fn insert(&mut self, lease: Lease) -> Slot {
+    /// Adds a lease; there must be none of its key. All leases of an application share the memory of its name.
+    pub(crate) fn insert(&mut self, mut lease: Lease) -> Slot {
         let app_hash = self.keyed.hash_one(&**lease.key.app());
         let id_hash = self.keyed.hash_one(&**lease.key.id());
-        let name = Arc::clone(lease.key.app());
+        let known = self.apps.find(app_hash, |app| app.name == *lease.key.app());
+        let name = known.map_or_else(|| Arc::clone(lease.key.app()), |app| Arc::clone(&app.name));
+        lease.key = lease.key.sharing(&name);
+        lease.share_app();
         let slot = self.place(Filed {
             lease,
             bucket: None,

@@ -195,29 +195,25 @@ impl Listing {
     }
 
     fn index(&mut self, key: &InstanceKey, before: Option<&Instance>, after: Option<&Instance>) {
-        let edits = &mut self.edits;
-        let vip = |instance: &Instance| instance.vip_address.clone();
-        reindex(
-            edits,
-            &mut self.vips,
-            key,
-            before.and_then(vip),
-            after.and_then(vip),
-        );
-        let secure = |instance: &Instance| instance.secure_vip_address.clone();
-        reindex(
-            edits,
-            &mut self.secure_vips,
-            key,
-            before.and_then(secure),
-            after.and_then(secure),
-        );
+        let old = before.and_then(|instance| instance.vip_address.as_ref());
+        let new = after.and_then(|instance| instance.vip_address.as_ref());
+        reindex(&mut self.edits, &mut self.vips, key, old, new);
+        let old = before.and_then(|instance| instance.secure_vip_address.as_ref());
+        let new = after.and_then(|instance| instance.secure_vip_address.as_ref());
+        reindex(&mut self.edits, &mut self.secure_vips, key, old, new);
     }
 }
 
-/// The elements of a list of virtual addresses that can be asked for. Java trims nothing, and neither do we.
-fn addresses(list: Option<&str>) -> impl Iterator<Item = &str> {
-    let elements = list.unwrap_or_default().split(',');
+/// The elements of a list of virtual addresses that can be asked for. Java trims nothing, and neither do we. A list of one
+/// is its only element, in the same memory.
+fn addresses(list: Option<&Arc<str>>) -> impl Iterator<Item = Arc<str>> {
+    let elements = list.into_iter().flat_map(|list| {
+        let element = |element: &str| match element.len() == list.len() {
+            true => Arc::clone(list),
+            false => Arc::from(element),
+        };
+        list.split(',').map(element)
+    });
     elements.filter(|element| !element.is_empty()).take(ADDRESSES)
 }
 
@@ -225,28 +221,31 @@ fn reindex(
     edits: &mut Edits,
     pages: &mut Index<Address>,
     key: &InstanceKey,
-    before: Option<Arc<str>>,
-    after: Option<Arc<str>>,
+    before: Option<&Arc<str>>,
+    after: Option<&Arc<str>>,
 ) {
     if before == after {
         return;
     }
-    for address in addresses(before.as_deref()) {
-        pages.remove(edits, |other| by_address(other, address, key));
+    for address in addresses(before) {
+        pages.remove(edits, |other| by_address(other, &address, key));
     }
-    for address in addresses(after.as_deref()) {
-        let entry = Arc::new((Arc::from(address), key.clone()));
-        pages.put(edits, |other| by_address(other, address, key), entry);
+    for address in addresses(after) {
+        let entry = Arc::new((Arc::clone(&address), key.clone()));
+        pages.put(edits, |other| by_address(other, &address, key), entry);
     }
 }
 
 /// How a view compares with a key.
 pub(crate) fn order(view: &Arc<LeaseView>, key: &InstanceKey) -> Ordering {
     let instance = &view.instance;
-    instance
-        .app
-        .cmp(key.app())
-        .then_with(|| instance.id().cmp(key.id()))
+    let same = Arc::ptr_eq(&instance.app, key.app());
+    let by_app = if same {
+        Ordering::Equal
+    } else {
+        instance.app.cmp(key.app())
+    };
+    by_app.then_with(|| instance.id().cmp(key.id()))
 }
 
 fn by_id(other: &InstanceKey, key: &InstanceKey) -> Ordering {

@@ -104,6 +104,14 @@ impl InstanceKey {
     pub fn id(&self) -> &Arc<str> {
         &self.id
     }
+
+    /// The same key with the same application name in the memory of another.
+    pub(crate) fn sharing(&self, app: &Arc<str>) -> Self {
+        Self {
+            app: Arc::clone(app),
+            id: Arc::clone(&self.id),
+        }
+    }
 }
 
 impl fmt::Display for InstanceKey {

@@ -239,14 +239,13 @@ impl Registry {
             instance.overridden_status = shown;
         }
         let before = slot.map(|slot| Arc::clone(&self.leases.get(slot).instance));
-        let after = Arc::clone(&copy.instance);
         let slot = match slot {
             Some(slot) => self.replace(now, &origin, slot, copy),
             None => self.add(now, &origin, key, copy),
         };
         let lease = self.leases.get_mut(slot);
         lease.note_up(now);
-        let key = lease.key.clone();
+        let (key, after) = (lease.key.clone(), Arc::clone(&lease.instance));
         self.publish(now, slot, false);
         self.counters.registrations += 1;
         self.registrations.push(Moment::of(now.mono), &key);
@@ -292,6 +291,7 @@ impl Registry {
         }
         let shortened = duration(&copy.instance) < lease.duration();
         lease.instance = copy.instance;
+        lease.share_app();
         lease.reported = copy.reported;
         lease.client_dirty = copy.client_dirty;
         lease.action = Action::Added;
