@@ -3,10 +3,10 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use eureka_http_api::Class;
+use eureka_http_api::{BATCH_SIZE, Class};
 use eureka_registry_core::{Reads, RegistryHandle, Status};
 use metrics::{Counter, Gauge, Histogram, Unit, counter, gauge, histogram};
-use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
 use super::process;
 use crate::clock;
@@ -16,6 +16,9 @@ use crate::http::Pressure;
 const BUCKETS: [f64; 14] = [
     0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0,
 ];
+
+/// Bounds of the buckets of batch sizes, in items; a Java peer sends at most 250.
+const BATCH_BUCKETS: [f64; 7] = [1.0, 5.0, 25.0, 100.0, 250.0, 1_000.0, 10_000.0];
 
 /// Collects the metrics of this process.
 #[derive(Clone)]
@@ -28,6 +31,7 @@ impl Recorder {
     pub fn install() -> Result<Self, BuildError> {
         let handle = PrometheusBuilder::new()
             .set_buckets(&BUCKETS)?
+            .set_buckets_for_metric(Matcher::Full(BATCH_SIZE.into()), &BATCH_BUCKETS)?
             .install_recorder()?;
         Ok(Self { handle })
     }
