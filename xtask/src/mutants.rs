@@ -32,6 +32,20 @@ struct Mutant {
     after: String,
 }
 
+impl Mutant {
+    /// The text of its file with the bug.
+    fn plant(&self, right: &str) -> Result<String> {
+        let found = right.matches(&self.before).count();
+        ensure!(
+            found == 1,
+            "`{}` occurs {found} times in {}",
+            self.before,
+            self.file
+        );
+        Ok(right.replacen(&self.before, &self.after, 1))
+    }
+}
+
 /// Runs the task.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut missed = Vec::new();
@@ -124,14 +138,7 @@ impl Copy {
     fn notices(&self, mutant: &Mutant) -> Result<bool> {
         let path = self.root.join(self.package).join(&mutant.file);
         let right = fs::read_to_string(&path).with_context(|| mutant.file.clone())?;
-        let found = right.matches(&mutant.before).count();
-        ensure!(
-            found == 1,
-            "`{}` occurs {found} times in {}",
-            mutant.before,
-            mutant.file
-        );
-        fs::write(&path, right.replacen(&mutant.before, &mutant.after, 1))?;
+        fs::write(&path, mutant.plant(&right)?)?;
         let passes = self.passes();
         fs::write(&path, right)?;
         Ok(!passes?)
@@ -217,7 +224,20 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::{PACKAGES, read};
+    use std::fs;
+
+    #[test]
+    fn every_listed_bug_can_be_planted() {
+        for (package, _) in PACKAGES {
+            let package = crate::root().join(package);
+            let list = fs::read_to_string(package.join("tests/mutants.txt")).expect("a list");
+            for mutant in read(&list).expect("blocks") {
+                let source = fs::read_to_string(package.join(&mutant.file)).expect("its file");
+                mutant.plant(&source).expect("its place");
+            }
+        }
+    }
 
     #[test]
     fn reads_blocks_and_refuses_what_is_none() {
