@@ -109,6 +109,23 @@ fn only_lenient_rules_take_what_java_refuses() {
 }
 
 #[test]
+fn under_java_s_rules_an_unknown_object_ends_the_instance() {
+    let ended = json(r#","unknown":{"vipAddress":"v","n":null}"#, Dialect::Java).expect("nothing follows");
+    assert_eq!(ended.vip_address.as_deref(), Some("v"));
+    assert!(json(r#","unknown":{"a":1},"vipAddress":"v""#, Dialect::Java).is_err());
+    for (fields, taken) in [
+        (r#","unknown":[1],"x":2"#, true),
+        (r#","unknown":[]"#, false),
+        (r#","unknown":[{}]"#, false),
+        (r#","unknown":null,"x":true"#, true),
+    ] {
+        assert_eq!(json(fields, Dialect::Java).is_ok(), taken, "{fields}");
+    }
+    let body = format!(r#"{{"instance":{{{BASE}}},"x":1}}"#);
+    assert!(read_registration(Format::Json, body.as_bytes(), Dialect::Java).is_err());
+}
+
+#[test]
 fn a_default_data_centre_that_is_called_amazon_is_amazon_s() {
     for dialect in [Dialect::Java, Dialect::Lenient] {
         let fields = r#","instanceId":"i","dataCenterInfo":{"@class":"com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo","name":"Amazon"}"#;
