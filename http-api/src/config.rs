@@ -56,6 +56,8 @@ pub struct Limits {
     pub body: usize,
     /// Bytes of the body of a batch, also after decompression (413).
     pub batch: usize,
+    /// Bytes of bodies on their way in, of all requests together (503).
+    pub buffered: usize,
     /// Bytes of all metadata keys and values of an instance that a client registers (413).
     pub metadata: usize,
     /// Bytes of path and query (414).
@@ -193,6 +195,7 @@ impl Default for Limits {
         Self {
             body: 10 << 20,
             batch: 64 << 20,
+            buffered: 512 << 20,
             metadata: 64 << 10,
             url: 8 << 10,
             encoded: 512 << 20,

@@ -112,6 +112,8 @@ pub(crate) enum Refusal {
     Held,
     /// More reads than the rate limiter admits.
     RateLimited,
+    /// Too many bytes of bodies are on their way in: later.
+    Busy,
     /// Switched off.
     Forbidden(&'static str),
     /// There is nothing to be done with it here: auto-scaling groups are Amazon's.
@@ -144,7 +146,7 @@ impl Refusal {
             | Self::Invalid(..)
             | Self::Unsupported => StatusCode::BAD_REQUEST,
             Self::Held | Self::Forbidden(_) => StatusCode::FORBIDDEN,
-            Self::RateLimited => StatusCode::SERVICE_UNAVAILABLE,
+            Self::RateLimited | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::JavaFailure => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -158,6 +160,7 @@ impl Refusal {
             | Self::NotAcceptable
             | Self::Held
             | Self::RateLimited
+            | Self::Busy
             | Self::Unsupported
             | Self::JavaFailure => empty(status),
             Self::Method(methods) => {
@@ -209,6 +212,7 @@ impl fmt::Display for Refusal {
             Self::Unreadable(_, error) => write!(f, "cannot parse request body: {error}"),
             Self::Invalid(_, invalid) => invalid.fmt(f),
             Self::Held => f.write_str("lists are held back"),
+            Self::Busy => f.write_str("too many bodies"),
             Self::RateLimited => f.write_str("too many reads"),
             Self::Forbidden(why) => f.write_str(why),
             Self::Unsupported => f.write_str("auto-scaling groups are not supported"),

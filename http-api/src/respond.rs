@@ -1,6 +1,7 @@
 //! One request, one answer, without waiting for anything.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use eureka_registry_core::wire::{DecodeError, Format, Route};
@@ -52,6 +53,8 @@ struct Inner {
     pages: Pages,
     selections: Selections,
     limiter: Limiter,
+    /// Bytes of bodies that are being collected.
+    buffered: AtomicUsize,
     /// The snapshot that lists show while they may lag, and the interval it was taken in.
     lagging: Mutex<Option<(u64, Snapshot)>>,
 }
@@ -65,6 +68,7 @@ impl Api {
             pages: Pages::new(Arc::clone(&encoder)),
             selections: Selections::new(Arc::clone(&encoder)),
             limiter: Limiter::new(config.rate_limits.clone()),
+            buffered: AtomicUsize::new(0),
             lagging: Mutex::new(None),
             encoder,
             config,
@@ -99,6 +103,20 @@ impl Api {
     /// Bytes of encoded answers that are kept for further readers.
     pub fn encoded_bytes(&self) -> usize {
         self.0.encoder.kept()
+    }
+
+    /// Whether `len` more bytes of bodies may be held; if so they count until [`forget`](Self::forget).
+    pub(crate) fn hold(&self, len: usize) -> bool {
+        let before = self.0.buffered.fetch_add(len, Ordering::Relaxed);
+        let fits = before.saturating_add(len) <= self.config().limits.buffered;
+        if !fits {
+            self.forget(len);
+        }
+        fits
+    }
+
+    pub(crate) fn forget(&self, len: usize) {
+        self.0.buffered.fetch_sub(len, Ordering::Relaxed);
     }
 
     pub(crate) fn registry(&self) -> &RegistryHandle {

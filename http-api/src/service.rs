@@ -17,6 +17,9 @@ use crate::class::Class;
 use crate::outcome::{Refusal, TooLarge};
 use crate::respond::{Answer, Api};
 
+/// Room made for a body at once because it is announced; the rest is made as it comes.
+const MAX_RESERVED: usize = 64 << 10;
+
 /// Serves an [`Api`]. The only thing it ever waits for is the body of the request.
 #[derive(Clone, Debug)]
 pub struct ApiService(Api);
@@ -74,6 +77,8 @@ struct Collecting<B> {
     first: Bytes,
     more: Vec<u8>,
     len: usize,
+    /// Bytes that count as held.
+    held: usize,
 }
 
 impl<B> Future for Answering<B>
@@ -112,13 +117,14 @@ where
             first: Bytes::new(),
             more: Vec::new(),
             len: 0,
+            held: 0,
         }
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
         let announced = self.body.size_hint().lower();
         if announced.saturating_add(self.len as u64) > self.limit as u64 {
-            return Poll::Ready(self.too_large());
+            return Poll::Ready(self.refuse(self.too_large()));
         }
         loop {
             match Pin::new(&mut self.body).poll_frame(cx) {
@@ -126,8 +132,8 @@ where
                 Poll::Ready(None) => return Poll::Ready(self.answer()),
                 Poll::Ready(Some(Ok(frame))) => {
                     let Ok(data) = frame.into_data() else { continue };
-                    if !self.keep(data) {
-                        return Poll::Ready(self.too_large());
+                    if let Err(refusal) = self.keep(data) {
+                        return Poll::Ready(self.refuse(refusal));
                     }
                 }
                 Poll::Ready(Some(Err(error))) => {
@@ -137,23 +143,27 @@ where
         }
     }
 
-    /// Keeps a piece of the body; `false` if that is more than may come.
-    fn keep(&mut self, mut data: B::Data) -> bool {
+    /// Keeps a piece of the body, if that is no more than may come.
+    fn keep(&mut self, mut data: B::Data) -> Result<(), Refusal> {
         let len = data.remaining();
         self.len = self.len.saturating_add(len);
         if self.len > self.limit {
-            return false;
+            return Err(self.too_large());
         }
         if self.ignored {
-            return true;
+            return Ok(());
         }
+        if !self.api.hold(len) {
+            return Err(Refusal::Busy);
+        }
+        self.held += len;
         if self.first.is_empty() {
             self.first = data.copy_to_bytes(len);
-            return true;
+            return Ok(());
         }
         if self.more.is_empty() {
             let announced = usize::try_from(self.body.size_hint().lower()).unwrap_or_default();
-            self.more.reserve(self.len + announced.min(self.limit - self.len));
+            self.more.reserve(self.len + announced.min(MAX_RESERVED));
             self.more.extend_from_slice(&self.first);
         }
         while data.has_remaining() {
@@ -162,7 +172,7 @@ where
             self.more.extend_from_slice(chunk);
             data.advance(len);
         }
-        true
+        Ok(())
     }
 
     fn answer(&mut self) -> Answer {
@@ -175,8 +185,8 @@ where
         self.api.respond(Request::from_parts(parts, body))
     }
 
-    fn too_large(&mut self) -> Answer {
-        self.refuse(Refusal::TooLarge(TooLarge::Body(self.limit)))
+    fn too_large(&self) -> Refusal {
+        Refusal::TooLarge(TooLarge::Body(self.limit))
     }
 
     /// What is left of the body is not read, so the connection must go with it.
@@ -195,6 +205,12 @@ where
         self.parts
             .take()
             .expect("a future is not polled after it is done")
+    }
+}
+
+impl<B> Drop for Collecting<B> {
+    fn drop(&mut self) {
+        self.api.forget(self.held);
     }
 }
 

@@ -140,3 +140,27 @@ fn bodies_that_break_off_change_nothing() {
     assert_eq!(read.text(), "body: connection reset");
     fixture.get("apps/A/i").is_empty_with(404);
 }
+
+#[test]
+fn bodies_on_their_way_in_are_bounded_together() {
+    let text = instance("A", "i").to_string();
+    let mut config = Config::new("boot");
+    config.limits.buffered = text.len() * 3 / 2;
+    let fixture = Fixture::with(config);
+    let start = |body: Pieces| {
+        let request = Request::post("/eureka/apps/A").header("content-type", "application/json");
+        Box::pin(ApiService::new(fixture.api.clone()).call(request.body(body).unwrap()))
+    };
+    let mut cx = Context::from_waker(Waker::noop());
+    // The first keeps most of its body and never ends.
+    let mut slow = start(Pieces::new([&text, "", "", "", "", ""]));
+    for _ in 0..2 {
+        assert!(slow.as_mut().poll(&mut cx).is_pending());
+    }
+    let busy = send(&fixture, "POST", "apps/A", Pieces::new([&text]));
+    assert_eq!(busy.status, 503);
+    // It is gone, and so is what it kept.
+    drop(slow);
+    send(&fixture, "POST", "apps/A", Pieces::new([&text])).is_empty_with(204);
+    send(&fixture, "POST", "apps/A", Pieces::new([&text])).is_empty_with(204);
+}
