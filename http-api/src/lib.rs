@@ -41,6 +41,7 @@
 //! field of [`Config`] each; [`Config::eureka_java`] and [`Config::eureka_netflix`] are Java's ways.
 
 mod body;
+mod call;
 mod class;
 mod config;
 mod encoder;
@@ -58,11 +59,12 @@ mod sequence;
 mod service;
 
 pub use body::Body;
+pub use call::Sender;
 pub use class::Class;
 pub use config::{Allow, Config, Facts, Gzip, Limits, RateLimits};
 pub use figures::{
     ANSWERS_ENCODED, ANSWERS_NOT_KEPT, BATCH_INVALID, BATCH_ITEMS, BATCH_SIZE, ENCODED_BYTES, PAGES_ENCODED,
     RATE_LIMITED, REQUESTS,
 };
-pub use respond::{Answer, Api, Sender};
+pub use respond::{Answer, Api};
 pub use service::{Answering, ApiService};

@@ -4,42 +4,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
-use eureka_registry_core::wire::{DecodeError, Format, Route};
-use eureka_registry_core::{Origin, PeerId, Reads, RegistryHandle, Snapshot};
-use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, HeaderName};
+use eureka_registry_core::wire::Route;
+use eureka_registry_core::{Reads, RegistryHandle, Snapshot};
+use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response};
 use http_body::Body as _;
 use parking_lot::Mutex;
 
 use crate::body::Body;
+use crate::call::Call;
 use crate::class::Class;
-use crate::config::{Config, Gzip};
+use crate::config::Config;
 use crate::encoder::Encoder;
 use crate::figures::{Figures, Operation};
-use crate::gzip;
+use crate::gzip::Compressors;
 use crate::handlers::{instance, lists, ours, replication, server};
-use crate::limiter::{Limiter, Target, Verdict};
-use crate::negotiate::{self, Accepted};
-use crate::outcome::{self, Refusal, TooLarge};
+use crate::limiter::Limiter;
+use crate::outcome::Refusal;
 use crate::pages::{Listing, Pages};
 use crate::query::Query;
 use crate::selections::Selections;
 
 /// What a request is answered with.
 pub type Answer = Response<Body>;
-
-/// The name of whoever sent a request, as far as the server knows it: put it into the request's extensions. Only
-/// requests of peers are named.
-#[derive(Clone, Debug)]
-pub struct Sender(pub Arc<str>);
-
-/// Marks the request of a peer, if its value is exactly `true`.
-const X_REPLICATION: HeaderName = HeaderName::from_static("x-netflix-discovery-replication");
-/// What a Java client or server calls itself.
-const IDENTITY_NAME: HeaderName = HeaderName::from_static("discoveryidentity-name");
-/// Where it says it is.
-const IDENTITY_ID: HeaderName = HeaderName::from_static("discoveryidentity-id");
 
 /// Eureka's REST API, and ours, over a registry. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -125,6 +113,14 @@ impl Api {
 
     pub(crate) fn figures(&self) -> &Figures {
         &self.0.encoder.figures
+    }
+
+    pub(crate) fn compressors(&self) -> &Compressors {
+        &self.0.encoder.compressors
+    }
+
+    pub(crate) fn limiter(&self) -> &Limiter {
+        &self.0.limiter
     }
 
     pub(crate) fn selections(&self) -> &Selections {
@@ -227,151 +223,6 @@ fn dispatch(
         (_, Route::Peers) => (Op::Other, Err(Refusal::NotFound)),
         ("OPTIONS", route) => (Op::Other, Ok(server::options(call, &route))),
         (_, route) => (Op::Other, Err(Refusal::Method(route.methods()))),
-    }
-}
-
-/// A request as handlers see it.
-pub(crate) struct Call<'a> {
-    pub(crate) api: &'a Api,
-    parts: &'a Parts,
-    pub(crate) query: Query<'a>,
-}
-
-/// Which answers Java compresses differ by what they answer.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Part {
-    /// `apps` and `apps/delta`.
-    List,
-    /// What stands below `apps`.
-    BelowApps,
-    /// Everything else.
-    Other,
-}
-
-impl Call<'_> {
-    pub(crate) fn registry(&self) -> &RegistryHandle {
-        self.api.registry()
-    }
-
-    pub(crate) fn config(&self) -> &Config {
-        self.api.config()
-    }
-
-    pub(crate) fn parts(&self) -> &Parts {
-        self.parts
-    }
-
-    /// What the client accepts; refused if that is neither JSON nor XML.
-    pub(crate) fn accepted(&self) -> Result<Accepted, Refusal> {
-        Accepted::read(&self.parts.headers).ok_or(Refusal::NotAcceptable)
-    }
-
-    /// Whether the answer to this GET is compressed.
-    pub(crate) fn gzip(&self, part: Part) -> Result<bool, Refusal> {
-        let headers = &self.parts.headers;
-        match self.config().gzip {
-            Gzip::Asked => Ok(negotiate::accepts_gzip(headers)),
-            Gzip::Lists => Ok(part == Part::List && negotiate::mentions_gzip(headers) == Some(true)),
-            // Netflix's filter looks at GET alone.
-            Gzip::Enforced if self.parts.method == Method::HEAD => Ok(false),
-            Gzip::Enforced => match (negotiate::mentions_gzip(headers), part) {
-                (Some(false), Part::List | Part::BelowApps) => Err(Refusal::NotAcceptable),
-                (mentioned, part) => Ok(mentioned.unwrap_or(part != Part::Other)),
-            },
-        }
-    }
-
-    /// Who asks: a peer if the header says exactly `true`.
-    pub(crate) fn origin(&self) -> Origin {
-        match self.parts.headers.get(X_REPLICATION) {
-            Some(value) if value == "true" => self.peer(),
-            Some(_) | None => Origin::Client,
-        }
-    }
-
-    /// The sender as a peer: what the server knows of it, else what it says itself.
-    pub(crate) fn peer(&self) -> Origin {
-        let name = match self.parts.extensions.get::<Sender>() {
-            Some(Sender(name)) => Arc::clone(name),
-            None => {
-                let said = self
-                    .parts
-                    .headers
-                    .get(IDENTITY_ID)
-                    .and_then(|value| value.to_str().ok());
-                Arc::from(said.unwrap_or("unnamed"))
-            }
-        };
-        Origin::Peer(PeerId(name))
-    }
-
-    /// Charges a read to the rate limiter.
-    pub(crate) fn charge(&self, target: Target) -> Result<(), Refusal> {
-        let name = self
-            .parts
-            .headers
-            .get(IDENTITY_NAME)
-            .and_then(|value| value.to_str().ok());
-        match self
-            .api
-            .0
-            .limiter
-            .charge(self.registry().now().mono, target, name)
-        {
-            Verdict::Pass => Ok(()),
-            Verdict::Candidate => {
-                self.api.figures().rate_candidates.increment(1);
-                Ok(())
-            }
-            Verdict::Refused => {
-                self.api.figures().rate_refused.increment(1);
-                Err(Refusal::RateLimited)
-            }
-        }
-    }
-
-    /// The body unpacked, if it is no longer than `limit` then. `format` is that of the request.
-    pub(crate) fn unpacked(&self, body: &Bytes, format: Format, limit: usize) -> Result<Bytes, Refusal> {
-        if body.len() > limit {
-            return Err(Refusal::TooLarge(TooLarge::Body(limit)));
-        }
-        let coding = self
-            .parts
-            .headers
-            .get(CONTENT_ENCODING)
-            .map(HeaderValue::as_bytes);
-        match coding {
-            None | Some(b"" | b"identity") => Ok(body.clone()),
-            Some(b"gzip" | b"x-gzip") => match gzip::unpack(body, limit) {
-                Ok(Some(text)) => Ok(text.into()),
-                Ok(None) => Err(Refusal::TooLarge(TooLarge::Body(limit))),
-                Err(error) => {
-                    let error = DecodeError::Malformed(format!("gzip: {error}"));
-                    Err(Refusal::Unreadable(format, error))
-                }
-            },
-            Some(_) => Err(Refusal::MediaType("Content-Encoding gzip or identity")),
-        }
-    }
-
-    /// A short body made for this answer alone, compressed where that is asked.
-    pub(crate) fn short(
-        &self,
-        content_type: &'static str,
-        text: Vec<u8>,
-        part: Part,
-    ) -> Result<Answer, Refusal> {
-        let gzip = self.gzip(part)?;
-        let bytes = if gzip {
-            self.api.0.encoder.compressors.member(&text)
-        } else {
-            text.into()
-        };
-        let mut answer = outcome::with_body(http::StatusCode::OK, content_type, bytes.into());
-        if gzip {
-            outcome::mark_gzip(&mut answer);
-        }
-        Ok(answer)
     }
 }
 

@@ -9,10 +9,10 @@ use eureka_registry_core::{InstanceKey, LeaseView, Metadata, Origin, Status};
 
 use super::java;
 use crate::Answer;
+use crate::call::{Call, Part};
 use crate::negotiate;
 use crate::outcome::{self, Refusal, TooLarge};
 use crate::query::{NotUtf8, Query};
-use crate::respond::{Call, Part};
 
 /// PUT `apps/{app}/{id}`: by far the most frequent request.
 pub(crate) fn renew(call: &Call<'_>, app: &str, id: &str) -> Result<Answer, Refusal> {
@@ -48,7 +48,7 @@ pub(crate) fn renew(call: &Call<'_>, app: &str, id: &str) -> Result<Answer, Refu
 /// POST `apps/{app}`
 pub(crate) fn register(call: &Call<'_>, app: &str, body: &Bytes) -> Result<Answer, Refusal> {
     let expected = "Content-Type application/json or application/xml in UTF-8";
-    let format = negotiate::body_format(&call.parts().headers).ok_or(Refusal::MediaType(expected))?;
+    let format = negotiate::body_format(&call.parts.headers).ok_or(Refusal::MediaType(expected))?;
     let accepted = call.accepted()?;
     let config = call.config();
     let body = call.unpacked(body, format, config.limits.body)?;

@@ -4,8 +4,8 @@
 use eureka_registry_core::{Changed, InstanceKey, Renewed, Status};
 
 use crate::Answer;
+use crate::call::Call;
 use crate::outcome::{self, Refusal};
-use crate::respond::Call;
 
 /// A renewal with an unreadable dirty timestamp renews first.
 pub(super) fn renew_without_time(call: &Call<'_>, key: &InstanceKey) -> Result<Answer, Refusal> {

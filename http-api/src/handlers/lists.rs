@@ -10,11 +10,11 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 
 use crate::Answer;
 use crate::body::Body;
+use crate::call::{Call, Part};
 use crate::limiter::Target;
 use crate::negotiate;
 use crate::outcome::{self, Refusal};
 use crate::pages::Listing;
-use crate::respond::{Call, Part};
 use crate::selections::Kind;
 
 /// GET `apps`
@@ -73,7 +73,7 @@ impl<'a> List<'a> {
     fn asked_for(call: &'a Call<'a>, part: Part) -> Result<Self, Refusal> {
         let accepted = call.accepted()?;
         Ok(Self {
-            codec: negotiate::list_codec(accepted, &call.parts().headers),
+            codec: negotiate::list_codec(accepted, &call.parts.headers),
             gzip: call.gzip(part)?,
             listing: call.api.listing()?,
             call,
@@ -92,7 +92,7 @@ impl<'a> List<'a> {
         }
         let version = self.listing.snapshot().version();
         let tag = format!("W/\"{}-{version}-{}\"", config.node_id, name(self.codec));
-        let held = self.call.parts().headers.get_all(IF_NONE_MATCH).iter();
+        let held = self.call.parts.headers.get_all(IF_NONE_MATCH).iter();
         let unchanged = held
             .into_iter()
             .any(|line| line.to_str().is_ok_and(|line| names(line, &tag)));

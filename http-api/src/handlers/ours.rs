@@ -9,9 +9,9 @@ use serde::Serialize;
 
 use crate::Answer;
 use crate::body::Body;
+use crate::call::{Call, Part};
 use crate::outcome::{self, Refusal};
 use crate::query::NotUtf8;
-use crate::respond::{Call, Part};
 
 mod bodies;
 

@@ -9,14 +9,14 @@ use eureka_registry_core::wire::{self, BatchItem, DecodeError, Format, ItemAnswe
 use http::StatusCode;
 
 use crate::Answer;
+use crate::call::{Call, Part};
 use crate::negotiate;
 use crate::outcome::{self, Refusal};
-use crate::respond::{Call, Part};
 
 /// POST `peerreplication/batch`. The sender is a peer, whatever its headers say, as in Java.
 pub(crate) fn batch(call: &Call<'_>, body: &Bytes) -> Result<Answer, Refusal> {
     let expected = "Content-Type application/json";
-    let format = negotiate::body_format(&call.parts().headers).ok_or(Refusal::MediaType(expected))?;
+    let format = negotiate::body_format(&call.parts.headers).ok_or(Refusal::MediaType(expected))?;
     let answered = call.accepted()?.for_lists();
     let config = call.config();
     if format == Format::Xml {

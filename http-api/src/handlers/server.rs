@@ -8,9 +8,9 @@ use http::StatusCode;
 use http::header::ALLOW;
 
 use crate::Answer;
+use crate::call::{Call, Part};
 use crate::config::{Allow, Facts};
 use crate::outcome::{self, Refusal};
-use crate::respond::{Call, Part};
 
 /// Overrides taken from the registry at once.
 const OVERRIDES_PAGE: usize = 1000;
