@@ -5,7 +5,7 @@ use std::sync::Arc;
 use eureka_registry_core::{AppliedKind, Event, EventSink, Origin};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
-use tracing::{debug, info, warn};
+use tracing::{Level, debug, enabled, info, warn};
 
 use crate::telemetry::Meters;
 
@@ -29,17 +29,30 @@ impl Sink {
 
 impl EventSink for Sink {
     fn event(&self, event: &Event) {
-        match event {
+        let is_logged = match event {
             // By far the most frequent, and not news.
             Event::Applied {
                 kind: AppliedKind::Renewed,
                 ..
             } => return,
-            Event::Late { .. } => self.meters.late.increment(1),
-            Event::Preserving(true) => self.meters.preservations.increment(1),
-            Event::Applied { .. } | Event::Expired { .. } | Event::Preserving(false) | _ => {}
-        }
-        if self.log.try_send(event.clone()).is_err() {
+            Event::Applied {
+                kind: AppliedKind::Registered | AppliedKind::Adopted,
+                before: Some(_),
+                ..
+            } => enabled!(Level::DEBUG),
+            Event::Late { .. } => {
+                self.meters.late.increment(1);
+                enabled!(Level::DEBUG)
+            }
+            Event::Preserving(true) => {
+                self.meters.preservations.increment(1);
+                enabled!(Level::INFO)
+            }
+            Event::Applied { .. } | Event::Expired { .. } | Event::Preserving(false) | _ => {
+                enabled!(Level::INFO)
+            }
+        };
+        if is_logged && self.log.try_send(event.clone()).is_err() {
             self.meters.events_unlogged.increment(1);
         }
     }

@@ -66,16 +66,13 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        let inner = Pin::new(&mut self.inner);
-        match catch_unwind(AssertUnwindSafe(|| inner.poll_frame(cx))) {
-            Ok(frame) => frame.map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
-            Err(_) => {
-                if let Some(meters) = &self.meters {
-                    meters.panics.increment(1);
-                }
-                Poll::Ready(Some(Err(Broken)))
+        let Some(frame) = guarded(|| Pin::new(&mut self.inner).poll_frame(cx)) else {
+            if let Some(meters) = &self.meters {
+                meters.panics.increment(1);
             }
-        }
+            return Poll::Ready(Some(Err(Broken)));
+        };
+        frame.map(|frame| frame.map(|frame| frame.map_err(|never| match never {})))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -84,5 +81,24 @@ impl http_body::Body for Body {
 
     fn size_hint(&self) -> SizeHint {
         self.inner.size_hint()
+    }
+}
+
+/// What `make` makes, unless it panics.
+fn guarded<T>(make: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(make)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_no_frame() {
+        assert_eq!(guarded(|| 1), Some(1));
+        assert_eq!(
+            guarded(|| -> u8 { panic!("a page that cannot be encoded") }),
+            None
+        );
     }
 }

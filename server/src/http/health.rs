@@ -46,3 +46,18 @@ impl Health {
         (status, answer.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_stops_is_not_ready() {
+        let health = Health::default();
+        assert_eq!(health.ready(Reads::Open, false).0, StatusCode::OK);
+        health.stop();
+        let (status, text) = health.ready(Reads::Open, false);
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+        assert!(text.contains("\"writes\":\"stopping\""), "{text}");
+    }
+}

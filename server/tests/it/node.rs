@@ -17,11 +17,7 @@ pub(crate) const BOUND: Duration = Duration::from_secs(20);
 /// The binary with nothing of the tester's environment, in an empty directory.
 pub(crate) fn eureka(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_eureka"));
-    command
-        .args(arguments)
-        .env_clear()
-        .current_dir(empty_directory())
-        .stdin(Stdio::null());
+    command.args(arguments).env_clear().current_dir(empty_directory());
     command
 }
 
@@ -54,7 +50,24 @@ impl Node {
         for pair in set {
             arguments.extend(["--set", pair]);
         }
-        let mut child = eureka(&arguments)
+        Self::spawn(&mut eureka(&arguments))
+    }
+
+    /// Starts a server that may open so many files, sockets included, and waits for its ready line.
+    pub(crate) fn start_with_files(files: usize) -> Self {
+        let binary = env!("CARGO_BIN_EXE_eureka");
+        let script = format!("ulimit -n {files}; exec {binary} serve --listen 127.0.0.1:0");
+        let mut shell = Command::new("/bin/sh");
+        shell
+            .args(["-c", &script])
+            .env_clear()
+            .current_dir(empty_directory());
+        Self::spawn(&mut shell)
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let mut child = command
+            .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

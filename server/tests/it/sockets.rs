@@ -204,6 +204,16 @@ fn connections_are_counted_and_bounded() {
 }
 
 #[test]
+fn without_free_files_it_waits_and_goes_on() {
+    let node = Node::start_with_files(40);
+    let held: Vec<_> = (0..60).map(|_| node.connect()).collect();
+    node.line("a connection could not be accepted");
+    drop(held);
+    assert_eq!(node.ask("GET", "/health/ready").status, 200);
+    assert!(node.metric("eureka_accept_errors_total") >= 1.0);
+}
+
+#[test]
 fn nonsense_is_answered_400_and_changes_nothing() {
     let node = Node::start(&[]);
     assert_eq!(node.register("A", "i").status, 204);
