@@ -32,9 +32,10 @@ const EXPECTATIONS: &str = include_str!("../conformance/expectations.toml");
 /// Run real Eureka clients, and checks of our own, against a server
 ///
 /// Any Eureka-compatible server will do, Java's included: start it, and name its API, for example
-/// `--target http://127.0.0.1:8761/eureka`. Prints a line for each client and step; the last line counts them. What the
-/// kit registers it takes away again. A server that keeps expired instances or caches answers (Java's defaults) makes the
-/// kit wait, not fail.
+/// `--target http://127.0.0.1:8761/eureka`. Prints a line for each client and step; the last line counts them; the exit
+/// code is 0 if nothing failed. Clients are downloaded and built at first use; one whose tools this machine lacks is skipped.
+/// What the kit registers it takes away again. A server that caches its lists, as Java's do by default, makes the kit
+/// wait, not fail. More is told in xtask/conformance/README.md.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
     /// The API of the server to test, such as http://127.0.0.1:8761/eureka

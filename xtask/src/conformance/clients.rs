@@ -307,12 +307,9 @@ impl<'a> Session<'a> {
     }
 
     fn recovers(&mut self) -> Outcome {
-        if !self.client.recovers {
-            return Outcome::Skipped("it never registers again".to_owned());
-        }
         let cancelled = self.run.target.cancel(&self.app, &self.id);
         match cancelled {
-            Ok(answer) if answer.status == 200 => self.wait_for_status("UP").map(|()| String::new()).into(),
+            Ok(answer) if answer.status == 200 => self.wait_until_known().into(),
             Ok(answer) => Outcome::Failed(format!("the kit's cancel was answered {}", answer.status)),
             Err(error) => Outcome::Failed(error.to_string()),
         }
@@ -346,6 +343,16 @@ impl<'a> Session<'a> {
             }
         });
         gone.into()
+    }
+
+    /// With whatever status: one client says UP only once.
+    fn wait_until_known(&self) -> Result<String, String> {
+        poll(self.patience(), || {
+            match self.run.target.instance(&self.app, &self.id)? {
+                Some(instance) => Ok(format!("as {}", instance["status"].as_str().unwrap_or_default())),
+                None => Err(format!("the server does not know {}/{}", self.app, self.id)),
+            }
+        })
     }
 
     fn wait_for_status(&self, status: &str) -> Result<(), String> {

@@ -35,8 +35,6 @@ pub(crate) struct Client {
     pub(crate) status: bool,
     #[serde(default = "yes")]
     pub(crate) registers: bool,
-    #[serde(default = "yes")]
-    pub(crate) recovers: bool,
     pub(crate) seconds: Option<u64>,
     pub(crate) only_path: Option<String>,
     #[serde(default)]
@@ -57,6 +55,9 @@ pub(crate) fn manifest() -> Result<Vec<Client>> {
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/drivers")
 }
+
+/// Downloading and building one client on a slow machine.
+const INSTALL: Duration = Duration::from_secs(20 * 60);
 
 /// How an installation ended, once it has.
 type Installation = Arc<OnceLock<Result<(), String>>>;
@@ -227,13 +228,7 @@ impl Drop for Driver {
             }
             thread::sleep(Duration::from_millis(50));
         }
-        // It may have started others: the whole group goes.
-        let group = format!("-{}", self.child.id());
-        let _ = Command::new("kill")
-            .args(["-KILL", "--", &group])
-            .stderr(Stdio::null())
-            .status();
-        let _ = self.child.wait();
+        kill_group(&mut self.child);
     }
 }
 
@@ -245,17 +240,41 @@ fn run_to_end(command: &[String], log: &Path) -> Result<(), String> {
     let out = File::create(log).map_err(|error| failed(error.to_string()))?;
     let err = out.try_clone().map_err(|error| failed(error.to_string()))?;
     let mut command = Command::new(program);
-    let status = command
+    command
         .args(arguments)
         .stdin(Stdio::null())
         .stdout(out)
-        .stderr(err)
-        .status();
-    match status {
-        Ok(status) if status.success() => Ok(()),
-        Ok(status) => Err(failed(status.to_string())),
-        Err(error) => Err(failed(error.to_string())),
+        .stderr(err);
+    let mut child = command
+        .process_group(0)
+        .spawn()
+        .map_err(|error| failed(error.to_string()))?;
+    let start = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => return Err(failed(status.to_string())),
+            Err(error) => return Err(failed(error.to_string())),
+            Ok(None) if start.elapsed() > INSTALL => {
+                kill_group(&mut child);
+                return Err(failed(format!(
+                    "not done after {} minutes",
+                    INSTALL.as_secs() / 60
+                )));
+            }
+            Ok(None) => thread::sleep(Duration::from_millis(100)),
+        }
     }
+}
+
+/// Ends a command with everything that it has started.
+fn kill_group(child: &mut Child) {
+    let group = format!("-{}", child.id());
+    let _ = Command::new("kill")
+        .args(["-KILL", "--", &group])
+        .stderr(Stdio::null())
+        .status();
+    let _ = child.wait();
 }
 
 fn on_path(command: &str) -> bool {
