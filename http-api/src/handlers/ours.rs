@@ -63,7 +63,7 @@ pub(crate) fn preservation(call: &Call<'_>) -> Result<Answer, Refusal> {
 /// POST `/api/v1/preservation/accept`: what is missing is really gone. The answer explains the state after it.
 pub(crate) fn accept(call: &Call<'_>) -> Result<Answer, Refusal> {
     if !call.config().operator {
-        return Err(Refusal::Forbidden("not switched on"));
+        return Err(Refusal::Forbidden("operators' actions are not switched on"));
     }
     call.registry().accept_losses();
     preservation(call)
