@@ -2,8 +2,6 @@
 //!
 //! The fuzz targets search for bytes that break one of these; `tests/it` replays the ones found so far.
 
-#![allow(dead_code, reason = "each target uses one property")]
-
 use std::sync::Arc;
 
 use eureka_registry_core::wire::{
@@ -16,17 +14,17 @@ use eureka_registry_core::{
 };
 
 /// A registration, an instance or a list in JSON.
-pub(crate) fn json(data: &[u8]) {
+pub fn json(data: &[u8]) {
     document(Format::Json, data);
 }
 
 /// A registration, an instance or a list in XML.
-pub(crate) fn xml(data: &[u8]) {
+pub fn xml(data: &[u8]) {
     document(Format::Xml, data);
 }
 
 /// A batch, or the answer to one.
-pub(crate) fn batch(data: &[u8]) {
+pub fn batch(data: &[u8]) {
     let java = read_batch(data, Dialect::Java);
     let lenient = read_batch(data, Dialect::Lenient);
     if let Ok(java) = &java {
@@ -66,7 +64,7 @@ pub(crate) fn batch(data: &[u8]) {
 }
 
 /// A path.
-pub(crate) fn route(data: &[u8]) {
+pub fn route(data: &[u8]) {
     let Ok(path) = std::str::from_utf8(data) else {
         return;
     };
@@ -83,7 +81,7 @@ pub(crate) fn route(data: &[u8]) {
 }
 
 /// A filter.
-pub(crate) fn filter(data: &[u8]) {
+pub fn filter(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
     };

@@ -48,9 +48,19 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     fuzz(&arguments.targets, work)
 }
 
-/// Runs every input of every corpus once.
-pub(crate) fn replay() -> Result<()> {
-    fuzz(&[], Work::Replay)
+/// Whether the targets still compile; what their corpora hold is replayed by the tests.
+pub(crate) fn check() -> Result<()> {
+    let mut check = cargo();
+    check.current_dir(directory()).args([
+        "clippy",
+        "--quiet",
+        "--all-targets",
+        "--locked",
+        "--",
+        "-D",
+        "warnings",
+    ]);
+    execute(check.env("CARGO_TARGET_DIR", crate::root().join("target/fuzz")))
 }
 
 /// Searches each target for as long as said.
@@ -59,7 +69,7 @@ pub(crate) fn search(duration: Duration) -> Result<()> {
 }
 
 fn fuzz(wanted: &[String], work: Work) -> Result<()> {
-    let directory = crate::root().join("registry-core/fuzz");
+    let directory = directory();
     let targets: Vec<_> = targets(&directory)?
         .into_iter()
         .filter(|target| wanted.is_empty() || wanted.contains(target))
@@ -73,6 +83,10 @@ fn fuzz(wanted: &[String], work: Work) -> Result<()> {
         target_run(&directory, &programs.join(&target), &target, work).with_context(|| target.clone())?;
     }
     Ok(())
+}
+
+fn directory() -> PathBuf {
+    crate::root().join("registry-core/fuzz")
 }
 
 fn targets(directory: &Path) -> Result<Vec<String>> {

@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::golden;
 
 #[path = "../../fuzz/properties.rs"]
+#[expect(unreachable_pub, reason = "the fuzz targets use it as a library")]
 mod properties;
 
 fn replay(target: &str, property: fn(&[u8])) {

@@ -8,6 +8,7 @@ use super::Violation;
 use super::tree::Tree;
 
 const COMPAT: &str = "docs/compat.md";
+const EXPECTATIONS: &str = "xtask/conformance/expectations.toml";
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const OPERATING: &str = "docs/operating.md";
 /// Starts the name of each metric of ours.
@@ -43,6 +44,18 @@ fn compat_rows(tree: &Tree, violations: &mut Vec<Violation>) {
                 push(format!("`{id}`: there is no test `{test}`"));
             }
         }
+    }
+    let expectations = tree.file(EXPECTATIONS).map_or("", |file| &file.text);
+    let rows = expectations
+        .lines()
+        .filter_map(|line| line.strip_prefix("row = \"")?.strip_suffix('"'));
+    for row in rows.filter(|row| !seen.contains(*row)) {
+        violations.push(Violation::new(
+            EXPECTATIONS,
+            0,
+            "compat",
+            format!("{COMPAT} has no row `{row}`"),
+        ));
     }
 }
 

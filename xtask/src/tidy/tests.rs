@@ -265,6 +265,16 @@ fn every_difference_from_java_names_a_test_that_exists() {
 }
 
 #[test]
+fn every_expected_difference_is_a_row() {
+    let text = "[[difference]]\nrow = \"expiry\"\n";
+    assert_eq!(broken("xtask/conformance/expectations.toml", text), [""; 0]);
+    assert_eq!(
+        broken("xtask/conformance/expectations.toml", "row = \"convenience\"\n"),
+        ["compat"]
+    );
+}
+
+#[test]
 fn every_transcript_is_run() {
     assert_eq!(
         broken("registry-core/tests/interaction/early.txt", "nodes 3\n"),
