@@ -64,7 +64,7 @@ impl App {
         let api = Api::new(registry.clone(), compose::api(config, node_id));
         let (stop_logging, stopped) = oneshot::channel();
         let logging = tokio::spawn(sink::log(events, stopped));
-        tokio::spawn(evict::run(registry.clone()));
+        tokio::spawn(evict::run(registry.clone(), Arc::clone(&front.meters)));
         tokio::spawn(Arc::clone(&front.pressure).probe());
         tokio::spawn(upkeep(recorder.clone()));
         Ok(Self {

@@ -18,7 +18,7 @@ use crate::config::Settings;
 pub(crate) struct Console {
     hostname: String,
     listen: String,
-    preservation_key: bool,
+    preserves: bool,
     started: Wall,
 }
 
@@ -28,7 +28,7 @@ impl Console {
         Self {
             hostname: settings.server.hostname.clone(),
             listen: listen.to_string(),
-            preservation_key: settings.preservation.enabled,
+            preserves: settings.preservation.enabled,
             started: registry.now().wall,
         }
     }

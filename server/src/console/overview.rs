@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use eureka_registry_core::{
     Application, DataCenter, Instance, LeaseView, Measure, Preservation, Reads, RegistryHandle, Snapshot,
@@ -31,7 +32,7 @@ fn system(console: &Console, registry: &RegistryHandle, preservation: &Preservat
     out.pair("Current time", &moment(now.wall));
     out.pair(
         "Uptime",
-        &span(std::time::Duration::from_millis(
+        &span(Duration::from_millis(
             now.wall.0.saturating_sub(console.started.0),
         )),
     );
@@ -65,7 +66,7 @@ fn alarm(console: &Console, preservation: &Preservation, snapshot: &Snapshot, ou
     if preservation.active {
         // Operators search for these words, which every Eureka console has shown.
         out.raw("<p class=\"alarm\">EMERGENCY! EUREKA MAY BE INCORRECTLY CLAIMING INSTANCES ARE UP WHEN THEY'RE NOT. Too many leases are missing at once, so nobody is evicted: see <a href=\"/api/v1/preservation\">why</a>.</p>\n");
-    } else if !console.preservation_key {
+    } else if !console.preserves {
         out.raw("<p class=\"alarm\">THE SELF PRESERVATION MODE IS TURNED OFF. Instances are evicted even if the network is what failed.</p>\n");
     }
 }

@@ -5,8 +5,9 @@ use std::panic::PanicHookInfo;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
+use serde_json::json;
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;
@@ -14,6 +15,7 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
 
+use crate::clock;
 use crate::config::{Log, LogFormat};
 
 /// Lines that may wait for the reader of standard error; further ones are lost and counted.
@@ -82,10 +84,12 @@ impl LogWriter {
     pub fn announce(&self, line: &str) {
         let text = match self.format {
             LogFormat::Text => format!("{line}\n"),
-            LogFormat::Json => format!(
-                "{}\n",
-                serde_json::json!({ "level": Level::INFO.as_str(), "message": line })
-            ),
+            LogFormat::Json => {
+                let timestamp =
+                    humantime::format_rfc3339_micros(UNIX_EPOCH + clock::since_epoch()).to_string();
+                let line = json!({ "timestamp": timestamp, "level": Level::INFO.as_str(), "message": line });
+                format!("{line}\n")
+            }
         };
         self.send(text.into_bytes());
     }

@@ -70,7 +70,7 @@ pub(crate) enum Closed {
 pub struct Meters {
     seconds: [Histogram; CLASSES.len()],
     shed: [Counter; CLASSES.len()],
-    /// Panics caught in requests.
+    /// Panics caught.
     pub(crate) panics: Counter,
     /// Requests whose body did not come in time.
     pub(crate) body_timeouts: Counter,
@@ -291,7 +291,10 @@ const COUNTERS: [(&str, &str); 17] = [
         "eureka_requests_shed_total",
         "Requests answered 503 because there was too much to do, by class",
     ),
-    ("eureka_panics_total", "Panics caught in requests; each is a bug"),
+    (
+        "eureka_panics_total",
+        "Panics caught, in requests or in eviction; each is a bug",
+    ),
     (
         "eureka_body_timeouts_total",
         "Requests answered 408: their body did not come in time",

@@ -25,12 +25,15 @@ fn half_a_request(node: &Node) -> (crate::node::Connection, String) {
 }
 
 #[test]
-fn it_says_that_the_api_is_open() {
-    let node = Node::start(&[]);
-    // The ready line comes after it, and was waited for.
-    drop(node);
-    let output = crate::node::run(&["serve", "--listen", "127.0.0.1:0", "--set", "server.nonsense=1"]);
-    assert!(!String::from_utf8_lossy(&output.stderr).contains("ready http="));
+fn it_says_that_the_api_is_open_before_it_is_ready() {
+    let node = Node::start(&["log.level=warn"]);
+    let [warning, ready] = &node.started[..] else {
+        panic!("{:?}", node.started);
+    };
+    assert!(warning.contains("WARN the Eureka API is OPEN"), "{warning}");
+    assert_eq!(*ready, format!("ready http={}", node.address));
+    let quiet = Node::start(&["log.level=error"]);
+    assert_eq!(quiet.started.len(), 1, "{:?}", quiet.started);
 }
 
 #[test]
@@ -78,7 +81,7 @@ fn the_log_can_be_json_line_by_line() {
     let node = Node::start(&["log.format=json", "log.level=debug"]);
     assert_eq!(node.register("A", "i\\n2").status, 204);
     let ready: serde_json::Value =
-        serde_json::from_str(&node.ready).expect("the ready line is an object too");
+        serde_json::from_str(&node.started[node.started.len() - 1]).expect("the ready line is an object too");
     assert_eq!(ready["message"], format!("ready http={}", node.address));
     let line = node.line("registered");
     let line: serde_json::Value = serde_json::from_str(&line).expect("a line is an object");

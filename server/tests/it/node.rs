@@ -38,8 +38,8 @@ pub(crate) fn empty_directory() -> PathBuf {
 pub(crate) struct Node {
     child: Child,
     pub(crate) address: SocketAddr,
-    /// The line that said where it listens.
-    pub(crate) ready: String,
+    /// What it said up to the line that tells where it listens.
+    pub(crate) started: Vec<String>,
     lines: Receiver<String>,
 }
 
@@ -83,14 +83,12 @@ impl Node {
         let mut node = Self {
             child,
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
-            ready: String::new(),
+            started: Vec::new(),
             lines,
         };
-        node.ready = node.line("ready http=");
-        let (_, address) = node
-            .ready
-            .split_once("ready http=")
-            .expect("it was found by that");
+        node.started = node.lines_until("ready http=");
+        let ready = node.started.last().expect("it was waited for");
+        let (_, address) = ready.split_once("ready http=").expect("it was found by that");
         let address = address.split('"').next().unwrap_or_default();
         node.address = address.parse().expect("an address follows");
         node
@@ -98,15 +96,20 @@ impl Node {
 
     /// Waits for a log line that contains this.
     pub(crate) fn line(&self, text: &str) -> String {
+        self.lines_until(text).pop().expect("the last one is it")
+    }
+
+    fn lines_until(&self, text: &str) -> Vec<String> {
         let mut seen = Vec::new();
         loop {
             let Ok(line) = self.lines.recv_timeout(BOUND) else {
                 panic!("no line with {text:?} came, but {seen:#?}");
             };
-            if line.contains(text) {
-                return line;
-            }
+            let is_it = line.contains(text);
             seen.push(line);
+            if is_it {
+                return seen;
+            }
         }
     }
 

@@ -47,3 +47,26 @@ fn a_hold_ends() {
     }
     panic!("reads are held for ever");
 }
+
+#[test]
+fn who_does_not_renew_is_evicted() {
+    let node = Node::start(&[
+        "preservation.enabled=false",
+        "registry.eviction-interval=100ms",
+        "log.level=info",
+    ]);
+    let body = crate::node::registration("A", "i").replace(
+        "\"lastDirtyTimestamp\"",
+        "\"leaseInfo\":{\"renewalIntervalInSecs\":1,\"durationInSecs\":1},\"lastDirtyTimestamp\"",
+    );
+    let answer = node.send(
+        "POST",
+        "/eureka/apps/A",
+        "content-type: application/json\r\n",
+        &body,
+    );
+    assert_eq!(answer.status, 204);
+    node.line("evicted: its lease ran out app=\"A\" id=\"i\"");
+    assert_eq!(node.ask("GET", "/eureka/apps/A/i").status, 404);
+    assert_eq!(node.metric("eureka_evictions_total"), 1.0);
+}
