@@ -1,4 +1,4 @@
-//! Whether the node is ready, and whether it may be read from.
+//! What is served when: readiness, reads that are held, leases that ran out.
 
 use crate::node::Node;
 
