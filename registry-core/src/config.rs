@@ -31,7 +31,8 @@ pub struct Config {
     pub tombstone_retention: Duration,
     /// At most this many cancels are remembered.
     pub tombstone_limit: usize,
-    /// At most this many changes are kept for readers that follow with a cursor.
+    /// At most this many changes are kept for readers that follow with a cursor. The delta ends where they do: of more
+    /// changes within its retention, the oldest leave it early. Its readers notice by the hash, or by a full fetch.
     pub change_log_limit: usize,
     /// Java's ways, one switch each.
     pub compat: Compat,

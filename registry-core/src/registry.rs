@@ -247,7 +247,7 @@ impl Registry {
             by_status: self.listing.counts(),
             overrides: self.overrides.len(),
             tombstones: self.tombstones.len(),
-            forgotten: self.overrides.forgotten() + self.tombstones.forgotten(),
+            forgotten: self.counters.forgotten + self.overrides.forgotten() + self.tombstones.forgotten(),
             changes: self.changes.len(),
             delta: self.listing.delta_len(),
             version: self.changes.version(),
@@ -385,6 +385,7 @@ impl Registry {
         let ticks = self.ticks(now);
         let (version, left) = self.changes.push(ticks, key, action, instance);
         if let Some((version, key)) = left {
+            self.counters.forgotten += 1;
             self.leave_delta(&key, version);
         }
         version

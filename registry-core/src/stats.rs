@@ -50,7 +50,7 @@ pub struct Stats {
     pub overrides: usize,
     /// Tombstones held.
     pub tombstones: usize,
-    /// Overrides and tombstones forgotten early because of their limits.
+    /// Overrides, tombstones and changes in the delta forgotten early because of their limits.
     pub forgotten: u64,
     /// Changes in the log for cursors.
     pub changes: usize,

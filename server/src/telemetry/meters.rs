@@ -335,7 +335,7 @@ const COUNTERS: [(&str, &str); 17] = [
     ("eureka_evictions_total", "Leases evicted"),
     (
         "eureka_forgotten_total",
-        "Overrides and tombstones forgotten early because of their limits",
+        "Overrides, tombstones and changes in the delta forgotten early because of their limits",
     ),
 ];
 

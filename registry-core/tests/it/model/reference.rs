@@ -352,6 +352,7 @@ impl Reference {
         };
         self.log.push(logged);
         let forgotten = self.log.len().saturating_sub(self.config.change_log_limit);
+        self.counts.forgotten += forgotten.saturating_sub(self.delta_from) as u64;
         self.delta_from = self.delta_from.max(forgotten);
     }
 
