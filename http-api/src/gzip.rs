@@ -129,25 +129,27 @@ mod tests {
 
     #[test]
     fn segments_of_any_origin_join() {
-        let compressors = Compressors::new(4);
         let long = "registration ".repeat(20_000);
         let texts = ["head{", &long, "", "x", &long[..70_000], "}tail"];
-        let mut member = HEADER.to_vec();
-        let mut all = Hasher::new();
-        for (position, text) in texts.iter().enumerate() {
-            if position == 0 || position == 4 {
-                write_stored(text.as_bytes(), &mut member);
-                all.combine(&sum(text.as_bytes()));
-            } else {
-                let segment = compressors.segment(text.as_bytes());
-                member.extend_from_slice(&segment.bytes);
-                all.combine(&segment.sum);
+        for level in [0, 1, 4, 9] {
+            let compressors = Compressors::new(level);
+            let mut member = HEADER.to_vec();
+            let mut all = Hasher::new();
+            for (position, text) in texts.iter().enumerate() {
+                if position == 0 || position == 4 {
+                    write_stored(text.as_bytes(), &mut member);
+                    all.combine(&sum(text.as_bytes()));
+                } else {
+                    let segment = compressors.segment(text.as_bytes());
+                    member.extend_from_slice(&segment.bytes);
+                    all.combine(&segment.sum);
+                }
             }
+            let text = texts.concat();
+            write_end(all, text.len() as u64, &mut member);
+            let unpacked = unpack(&member, text.len()).unwrap().expect("within the limit");
+            assert_eq!(unpacked, text.as_bytes(), "level {level}");
         }
-        let text = texts.concat();
-        write_end(all, text.len() as u64, &mut member);
-        let unpacked = unpack(&member, text.len()).unwrap().expect("within the limit");
-        assert_eq!(unpacked, text.as_bytes());
     }
 
     #[test]

@@ -63,8 +63,8 @@ impl Api {
         }))
     }
 
-    /// Answers a request whose body is there. Changes the registry at most as the request says, and not at all where
-    /// it answers 4xx.
+    /// Answers a request whose body is there. What is refused as wrong (400, 403, 405, 406, 413, 414, 415) changed
+    /// nothing; a renewal that is answered 404 or 409 because of its timestamp did renew, as in Java.
     pub fn respond(&self, request: Request<Bytes>) -> Answer {
         let (parts, body) = request.into_parts();
         let (operation, result) = self.route(&parts, body);
