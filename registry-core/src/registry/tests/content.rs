@@ -295,6 +295,32 @@ fn an_override_outlives_an_eviction() {
 }
 
 #[test]
+fn of_too_many_kept_overrides_the_oldest_is_forgotten() {
+    let mut bench = evicted_with_override(Compat::default());
+    let other = Instance {
+        instance_id: Some(Arc::from("i-2")),
+        lease: LeaseTerms {
+            renewal_interval_secs: 1,
+            duration_secs: 3,
+        },
+        ..instance(5)
+    };
+    let second = other.key();
+    bench.register(Client, other);
+    bench
+        .registry
+        .set_override(bench.now, Operator, &second, Status::Down, None);
+    assert_eq!(bench.registry.stats().overrides, 2);
+    bench.advance(10_000);
+    assert_eq!(bench.registry.overrides(None, 9), [(second, Status::Down)]);
+    let (forgotten, limit) = (
+        bench.registry.stats().forgotten,
+        bench.registry.config().override_limit,
+    );
+    assert_eq!((forgotten, limit), (1, 1));
+}
+
+#[test]
 fn a_kept_override_goes_by_cancel_by_a_peer_that_knows_of_none_or_by_an_operator() {
     let mut bench = evicted_with_override(Compat::default());
     assert_eq!(bench.registry.cancel(bench.now, Client, &key()), Changed::Missing);
