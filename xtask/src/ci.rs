@@ -14,7 +14,7 @@ use crate::stopwatch::{Stopwatch, minutes};
 /// Run every check of the project but the tests and the conformance run.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
-    /// Also fuzz each target for ten minutes.
+    /// Also plant every seeded bug, and fuzz each target for ten minutes: an hour and a half.
     #[arg(long)]
     deep: bool,
 }
@@ -38,12 +38,16 @@ const STEPS: [Step; 8] = [
 /// Runs all steps, also after one has failed, and names those that did.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut steps = STEPS.to_vec();
-    steps.push(match arguments.deep {
-        true => ("fuzz, 10 minutes each", || {
+    if arguments.deep {
+        steps.push(("mutants", || {
+            crate::mutants::run(&crate::mutants::Arguments { only: None })
+        }));
+        steps.push(("fuzz, 10 minutes each", || {
             crate::fuzz::search(Duration::from_secs(600))
-        }),
-        false => ("fuzz targets", crate::fuzz::check),
-    });
+        }));
+    } else {
+        steps.push(("fuzz targets", crate::fuzz::check));
+    }
     let mut failed = Vec::new();
     let mut table = String::new();
     for (name, step) in steps {

@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(300);
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
     /// Only bugs whose description contains this.
-    only: Option<String>,
+    pub(crate) only: Option<String>,
 }
 
 /// One bug.

@@ -54,11 +54,13 @@ impl Subject {
         command: &mut Command,
         path: &str,
     ) -> Result<(Self, Duration)> {
+        let log = log_path(name);
+        let log = fs::File::create(&log).with_context(|| log.display().to_string())?;
         let stopwatch = Stopwatch::start();
         let process = command
             .current_dir(std::env::temp_dir())
             .stdout(Stdio::null())
-            .stderr(Stdio::inherit());
+            .stderr(log);
         let process = process.spawn().with_context(|| format!("{command:?}"))?;
         let mut subject = Self {
             name,
@@ -67,7 +69,7 @@ impl Subject {
         };
         while !answers(address, path) {
             if let Some(status) = subject.process.try_wait()? {
-                bail!("{name} ended: {status}");
+                bail!("{name} ended: {status}, see {}", log_path(name).display());
             }
             if stopwatch.elapsed() > START_MAX {
                 bail!("{name} does not answer on {address}");
@@ -144,6 +146,11 @@ pub(super) fn release_directory() -> PathBuf {
     let own = std::env::current_exe().ok();
     let target = own.as_deref().and_then(Path::parent).and_then(Path::parent);
     target.unwrap_or(Path::new("target")).join("release")
+}
+
+/// What a subject writes on standard error; the place of its last one is taken.
+fn log_path(name: &str) -> PathBuf {
+    crate::root().join("target").join(format!("bench-{name}.log"))
 }
 
 fn free_address() -> Result<SocketAddr> {
