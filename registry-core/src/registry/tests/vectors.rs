@@ -1,13 +1,16 @@
 //! The conformance vectors of Eureka that concern the registry itself, under the preset of the Spring server.
 
+use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::{Bench, instance, key, peer};
 use crate::command::Origin::Client;
 use crate::command::{Changed, Registered, Renewed};
-use crate::config::Config;
-use crate::model::{Action, Instance, Status};
+use crate::config::{Config, PreservationConfig};
+use crate::model::{Action, Instance, LeaseTerms, Status};
+use crate::snapshot::{Hold, Reads};
 use crate::time::Wall;
 
 const T: i64 = 1_700_000_000_000;
@@ -220,4 +223,97 @@ fn v10_a_cancelled_instance_is_gone_and_in_the_delta() {
         (Action::Deleted, bench.now.wall)
     );
     assert_eq!(snapshot.hash(), "");
+}
+
+#[test]
+fn v14_a_run_evicts_what_the_renewal_threshold_leaves_and_never_more() {
+    for (size, taken) in [(1, 1), (2, 1), (10, 2), (20, 3), (50, 8), (100, 15)] {
+        let java = Config::eureka_java();
+        let mut bench = Bench::new(Config {
+            preservation: PreservationConfig {
+                enabled: false,
+                ..java.preservation
+            },
+            ..java
+        });
+        for index in 0..size {
+            let one = Instance {
+                instance_id: Some(Arc::from(format!("i-{index}"))),
+                lease: LeaseTerms {
+                    renewal_interval_secs: 1,
+                    duration_secs: 4,
+                },
+                ..instance(T)
+            };
+            bench.register(Client, one);
+        }
+        bench.advance(60_000);
+        assert_eq!(bench.registry.stats().instances, size - taken, "of {size}");
+    }
+}
+
+#[test]
+fn v14_the_threshold_follows_every_new_id_cancel_and_eviction() {
+    // What Spring's server showed for 0 to 10 clients: it counts one that does not exist.
+    let mut bench = Bench::new(Config::eureka_java());
+    let threshold = |bench: &Bench| bench.registry.explain(bench.now).heartbeats.threshold;
+    let mut seen = Vec::from([threshold(&bench)]);
+    for index in 0..10 {
+        let id = Some(Arc::from(format!("i-{index}")));
+        bench.register(
+            Client,
+            Instance {
+                instance_id: id,
+                ..instance(T)
+            },
+        );
+        seen.push(threshold(&bench));
+    }
+    assert_eq!(seen, [1, 3, 5, 6, 8, 10, 11, 13, 15, 17, 18]);
+    let id = Some(Arc::from("i-3"));
+    let again = Instance {
+        instance_id: id,
+        ..instance(T)
+    };
+    let cancelled = again.key();
+    bench.register(Client, again);
+    assert_eq!(
+        threshold(&bench),
+        18,
+        "a registration of the same id changes nothing"
+    );
+    bench.registry.cancel(bench.now, Client, &cancelled);
+    assert_eq!(threshold(&bench), 17);
+}
+
+#[test]
+fn v14_the_hash_counts_each_status_by_name() {
+    let mut bench = Bench::new(Config::eureka_java());
+    assert_eq!(bench.registry.snapshot(bench.now).hash(), "");
+    for (index, status) in Status::ALL.into_iter().chain([Status::Up]).enumerate() {
+        let id = Some(Arc::from(format!("i-{index}")));
+        bench.register(
+            Client,
+            Instance {
+                instance_id: id,
+                status,
+                ..instance(T)
+            },
+        );
+    }
+    let hash = bench.registry.snapshot(bench.now).hash();
+    assert_eq!(hash, "DOWN_1_OUT_OF_SERVICE_1_STARTING_1_UNKNOWN_1_UP_2_");
+}
+
+#[test]
+fn v18_an_empty_start_holds_lists_and_nothing_else() {
+    let mut bench = Bench::starting(Config::eureka_netflix());
+    bench.registry.open(bench.now, 0, Some(Duration::from_secs(300)));
+    assert_eq!(bench.register(Client, instance(T)), Registered::Accepted);
+    assert_eq!(bench.renew(Client, &key()), Renewed::Ok);
+    assert!(bench.find(&key()).is_some());
+    let reads = |bench: &mut Bench| bench.registry.snapshot(bench.now).reads();
+    assert_eq!(reads(&mut bench), Reads::Held(Hold::EmptySync));
+    bench.advance(300_001);
+    assert_eq!(reads(&mut bench), Reads::Open);
 }
