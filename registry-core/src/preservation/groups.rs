@@ -10,6 +10,8 @@ use crate::table::Table;
 
 /// At most this many groups are shown.
 const SHOWN: usize = 1_000;
+/// At most this many are considered for that: looking at a million would take too long.
+const CONSIDERED: usize = 16_384;
 
 /// Which counts still mean something. Forgetting many counts at once is one step here; each is set to zero when it is
 /// touched next.
@@ -85,10 +87,10 @@ impl Groups {
         }
     }
 
-    /// By name. Of more than a thousand, those that miss somebody come first.
+    /// By name. Of more than a thousand, those that miss somebody come first; of more than 16,384, any so many count.
     pub(super) fn shares(&self, epoch: Epoch) -> Vec<Share> {
         let (mut missing, mut complete) = (Vec::new(), Vec::new());
-        for (name, counts) in self.counts.iter() {
+        for (name, counts) in self.counts.iter().take(CONSIDERED) {
             let counts = counts.at(epoch);
             let kind = if counts.on_time < counts.expected() {
                 &mut missing
