@@ -126,7 +126,7 @@ pub fn read_batch(body: &[u8], dialect: Dialect) -> Result<Vec<Result<BatchItem,
         return Err(DecodeError::Absent("document"));
     }
     let mut list = None;
-    members(document, |name, value| {
+    members("document", document, |name, value| {
         match name {
             "replicationList" => list = Some(value),
             _ if dialect == Dialect::Java => return Err(unknown(name)),
@@ -229,7 +229,7 @@ fn read_item(value: Raw<'_>, dialect: Dialect) -> Result<BatchItem, ItemError> {
 
 fn read_fields(value: Raw<'_>, dialect: Dialect) -> Result<Fields<'_>, DecodeError> {
     let mut fields = Fields::default();
-    members(value, |name, value| {
+    members("an item", value, |name, value| {
         match name {
             "appName" => fields.app = text(name, value)?,
             "id" => fields.id = text(name, value)?,
@@ -267,7 +267,7 @@ fn read_last_dirty(value: Raw<'_>) -> Result<Option<i64>, DecodeError> {
 fn read_unwrapped(value: Raw<'_>, dialect: Dialect) -> Result<Registration, DecodeError> {
     let mut wrapped = None;
     if dialect == Dialect::Lenient {
-        members(value, |name, value| {
+        members("instanceInfo", value, |name, value| {
             if name == "instance" && value.get().starts_with('{') {
                 wrapped = Some(value);
             }
@@ -413,7 +413,7 @@ fn write_xml_answer(answers: &[ItemAnswer]) -> Vec<u8> {
 /// Reads the JSON answer to a batch.
 pub fn read_batch_answer(body: &[u8]) -> Result<Vec<ReceivedAnswer>, DecodeError> {
     let mut list = None;
-    members(root(body)?, |name, value| {
+    members("document", root(body)?, |name, value| {
         if name == "responseList" {
             list = Some(value);
         }
@@ -435,7 +435,7 @@ pub fn read_batch_answer(body: &[u8]) -> Result<Vec<ReceivedAnswer>, DecodeError
 fn read_answer(value: Raw<'_>) -> Result<ReceivedAnswer, DecodeError> {
     let mut status = None;
     let mut newer = None;
-    members(value, |name, value| {
+    members("an answer", value, |name, value| {
         match name {
             "statusCode" => status = integer(name, value)?,
             "responseEntity" if !is_null(value) => {

@@ -88,7 +88,7 @@ fn write_instances<'a>(
 pub(in crate::wire) fn read_applications(body: &[u8]) -> Result<Applications, DecodeError> {
     let mut list = Applications::default();
     let mut found = false;
-    members(root(body)?, |name, value| {
+    members("document", root(body)?, |name, value| {
         match name {
             "applications" => read_list(value, &mut list)?,
             "application" => elements(value, |value| read_application(value, &mut list))?,
@@ -104,7 +104,7 @@ pub(in crate::wire) fn read_applications(body: &[u8]) -> Result<Applications, De
 }
 
 fn read_list(value: Raw<'_>, list: &mut Applications) -> Result<(), DecodeError> {
-    members(value, |name, value| {
+    members("applications", value, |name, value| {
         match name {
             "versions__delta" => list.version = text(name, value)?.map(Arc::from),
             "apps__hashcode" => list.hash = text(name, value)?.map(Arc::from),
@@ -119,7 +119,7 @@ fn read_list(value: Raw<'_>, list: &mut Applications) -> Result<(), DecodeError>
 fn read_application(value: Raw<'_>, list: &mut Applications) -> Result<(), DecodeError> {
     let mut app = None;
     let mut instances = Vec::new();
-    members(value, |name, value| {
+    members("application", value, |name, value| {
         match name {
             "name" => app = text(name, value)?.map(|name| upper(&name)),
             "instance" if !is_null(value) => instances.push(value),

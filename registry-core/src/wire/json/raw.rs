@@ -22,13 +22,14 @@ pub(in crate::wire) fn root(body: &[u8]) -> Result<Raw<'_>, DecodeError> {
     <&RawValue>::deserialize(&mut document).map_err(|error| malformed(&error))
 }
 
-/// Calls `each` with every member of an object, in order, repeated names too.
+/// Calls `each` with every member of the object that is called `name`, in order, repeated names too.
 pub(in crate::wire) fn members<'a>(
+    name: &str,
     value: Raw<'a>,
     each: impl FnMut(&str, Raw<'a>) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
     if !value.get().starts_with('{') {
-        return Err(DecodeError::Unexpected("an object was expected".into()));
+        return Err(DecodeError::Unexpected(format!("{name} must be an object")));
     }
     let mut refused = None;
     let visitor = Members {

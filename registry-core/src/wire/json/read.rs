@@ -18,7 +18,7 @@ pub(in crate::wire) fn read_wrapped_instance(body: &[u8], dialect: Dialect) -> R
         return Err(DecodeError::Absent("document"));
     }
     let mut found = None;
-    members(document, |name, value| {
+    members("document", document, |name, value| {
         if name == "instance" {
             found = Some(value);
         } else if dialect == Dialect::Java {
@@ -77,7 +77,7 @@ struct Reader {
 
 impl Reader {
     fn read_fields(&mut self, value: Raw<'_>, depth: u32) -> Result<(), DecodeError> {
-        members(value, |name, value| {
+        members("instance", value, |name, value| {
             if self.ended {
                 return Err(unknown(name, "instance"));
             }
@@ -191,7 +191,7 @@ fn read_port(field: &str, value: Raw<'_>, port: &mut Port, dialect: Dialect) -> 
         port.number = small_integer(field, value)?;
         return Ok(());
     }
-    members(value, |name, value| {
+    members(field, value, |name, value| {
         match name {
             "$" => port.number = small_integer(name, value)?,
             "@enabled" => port.enabled = boolean(name, value)?,
@@ -219,7 +219,7 @@ fn read_data_center(value: Raw<'_>, dialect: Dialect) -> Result<GivenDataCenter,
     let mut name_given = None;
     let mut machine = None;
     let mut stray = None;
-    members(value, |name, value| {
+    members("dataCenterInfo", value, |name, value| {
         match name {
             "@class" => {
                 class = match &*scalar(name, value)? {
@@ -268,7 +268,7 @@ fn read_data_center(value: Raw<'_>, dialect: Dialect) -> Result<GivenDataCenter,
 
 /// Members of any other name are skipped, by Java too.
 fn read_lease(value: Raw<'_>, draft: &mut Draft) -> Result<(), DecodeError> {
-    members(value, |name, value| {
+    members("leaseInfo", value, |name, value| {
         match name {
             _ if is_null(value) => {}
             "renewalIntervalInSecs" => draft.set_renewal_interval(small_integer(name, value)?),
@@ -296,7 +296,7 @@ fn read_metadata(value: Raw<'_>, dialect: Dialect) -> Result<Metadata, DecodeErr
         return Ok(Metadata::default());
     }
     let mut pairs: Vec<(String, Cow<'_, str>)> = Vec::new();
-    members(value, |name, value| {
+    members("metadata", value, |name, value| {
         if name == "@class" {
             return Ok(());
         }

@@ -346,7 +346,7 @@ fn items_of_a_batch_stand_for_themselves() {
         "`lastDirtyTimestamp` must be a whole number",
         "renew Some(5) None",
         "missing or unknown action",
-        "an object was expected",
+        "an item must be an object",
     ];
     assert_eq!(told, expected);
     assert!(read_batch(body.as_bytes(), Dialect::Java).is_err());
