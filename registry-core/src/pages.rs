@@ -10,7 +10,7 @@ use core::cmp::Ordering;
 use crate::snapshot::LeaseView;
 
 /// At most this many pages are in a block.
-const BLOCK: usize = 128;
+const BLOCK: usize = 64;
 /// Dropping a page of entries costs as much as letting go of this many that somebody else holds too.
 const PAGE_EFFORT: usize = 256;
 

@@ -25,6 +25,9 @@ use evicted::Evicted;
 use groups::{Counts, Epoch, Groups};
 use meter::Meter;
 
+/// At most this many overdue leases are named.
+const NAMED: usize = 100;
+
 /// Why nobody is evicted, or why somebody may be.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preservation {
@@ -119,6 +122,17 @@ pub(crate) struct Preserver {
     next_update: Option<Mono>,
     preserving: bool,
     accepted: bool,
+}
+
+impl Preservation {
+    /// Puts in order what was collected under a lock: sorting takes longer than collecting.
+    pub(crate) fn sorted(mut self) -> Self {
+        self.applications.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        self.zones.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        self.overdue_named.sort_unstable();
+        self.overdue_named.truncate(NAMED);
+        self
+    }
 }
 
 impl Preserver {
@@ -281,7 +295,7 @@ impl Preserver {
         size.saturating_sub((size as f64 * self.config.threshold) as usize)
     }
 
-    /// All figures at `now`; the overdue leases are for the caller to fill in.
+    /// All figures at `now`, not in order yet; the overdue leases are for the caller to fill in.
     pub(crate) fn explain(&self, now: Now, size: usize) -> Preservation {
         Preservation {
             enabled: self.config.enabled,

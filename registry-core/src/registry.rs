@@ -36,8 +36,7 @@ use timeouts::{Eviction, Refresh};
 
 /// A call that comes this much later than it was due means that nobody watched, in milliseconds.
 const UNWATCHED: u64 = 1_000;
-/// At most this many overdue leases are named by [`Registry::explain`], and considered for it.
-const NAMED: usize = 100;
+/// At most this many overdue leases are considered for being named by [`Registry::explain`].
 const NAMED_OF: usize = 1_024;
 
 /// All leases of one node.
@@ -224,17 +223,18 @@ impl Registry {
 
     /// Why nobody is evicted, or why somebody may be, per application and zone.
     pub fn explain(&self, now: Now) -> Preservation {
+        self.survey(now).sorted()
+    }
+
+    /// The same, not in order yet: what has to happen under a lock.
+    pub(crate) fn survey(&self, now: Now) -> Preservation {
         let overdue = self.leases.overdue();
-        let considered = &overdue[..overdue.len().min(NAMED_OF)];
-        let mut named: Vec<_> = considered
-            .iter()
-            .map(|slot| self.leases.get(*slot).key.clone())
-            .collect();
-        named.sort_unstable();
-        named.truncate(NAMED);
+        let considered = overdue.iter().take(NAMED_OF);
         Preservation {
             overdue: overdue.len(),
-            overdue_named: named,
+            overdue_named: considered
+                .map(|slot| self.leases.get(*slot).key.clone())
+                .collect(),
             ..self.preserver.explain(now, self.leases.len())
         }
     }

@@ -239,7 +239,7 @@ impl RegistryHandle {
 
     /// See [`Registry::explain`].
     pub fn explain(&self) -> Preservation {
-        self.ask(|registry, now| registry.explain(now))
+        self.ask(|registry, now| registry.survey(now)).sorted()
     }
 
     /// See [`Registry::stats`].

@@ -87,7 +87,7 @@ impl Groups {
         }
     }
 
-    /// By name. Of more than a thousand, those that miss somebody come first; of more than 16,384, any so many count.
+    /// In no order. Of more than a thousand, those that miss somebody come first; of more than 16,384, any so many count.
     pub(super) fn shares(&self, epoch: Epoch) -> Vec<Share> {
         let (mut missing, mut complete) = (Vec::new(), Vec::new());
         for (name, counts) in self.counts.iter().take(CONSIDERED) {
@@ -107,7 +107,6 @@ impl Groups {
         }
         missing.append(&mut complete);
         missing.truncate(SHOWN);
-        missing.sort_unstable_by(|a, b| a.name.cmp(&b.name));
         missing
     }
 }

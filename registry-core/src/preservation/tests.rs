@@ -76,7 +76,7 @@ impl Fleet {
 
     /// `on time/expected` in total, then by application and zone.
     fn figures(&self) -> String {
-        let explained = self.preserver.explain(at(0), 0);
+        let explained = self.preserver.explain(at(0), 0).sorted();
         let mut text = format!("{}/{}", explained.on_time, explained.expected);
         for share in explained.applications.iter().chain(&explained.zones) {
             text += &format!(" {}={}/{}", share.name, share.on_time, share.expected);

@@ -13,13 +13,13 @@ use crate::time::{Mono, Now};
 use crate::watch::Ticks;
 
 /// Leases looked at per call, at most. Everything else is measured by how many of those looks it costs.
-const LEASES: usize = 1_024;
+const LEASES: usize = 256;
 /// What an eviction costs.
 const EVICTION: usize = 16;
 /// What it costs to take a change out of the delta.
 const DELTA: usize = 4;
 /// A call stops when it had to copy this many pages, which is dearer than anything else.
-const COPIES: usize = 64;
+const COPIES: usize = 32;
 /// A lease that is held although it ran out is looked at again after this long, in milliseconds.
 const HELD: i64 = 5_000;
 /// Lease times in lists are taken again a little at a time, this often, in milliseconds.
@@ -83,7 +83,7 @@ impl Eviction {
 }
 
 impl Registry {
-    /// Does what is due: expiry, eviction, retention. At most 1,024 leases a call; what is left is due at once.
+    /// Does what is due: expiry, eviction, retention. At most 256 leases a call; what is left is due at once.
     pub fn handle_timeout(&mut self, now: Now) {
         self.observe(now);
         let ticks = self.ticks(now);

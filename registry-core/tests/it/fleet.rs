@@ -192,10 +192,10 @@ fn one_call_does_a_bounded_part_and_asks_for_the_next_at_once() {
         let expired = expired
             .filter(|event| matches!(event, Event::Expired { .. }))
             .count();
-        assert!(expired <= 1_024);
+        assert!(expired <= 256);
         gone += expired;
         calls += 1;
-        assert!(calls < 200, "it gets on");
+        assert!(calls < 500, "it gets on");
         let (due, _) = fleet.registry.poll_timeout().expect("the next run at least");
         assert!(
             gone == 5_000 || due <= fleet.now.mono,

@@ -351,9 +351,9 @@ fn calls(config: Config, until: u64, wanted: fn(&Event) -> bool) -> Vec<usize> {
 }
 
 #[test]
-fn a_call_looks_at_a_thousand_leases_at_most_and_the_rest_is_due_at_once() {
+fn a_call_looks_at_few_leases_and_the_rest_is_due_at_once() {
     let late = calls(eager(), 21_000, |event| matches!(event, Event::Late { .. }));
-    assert_eq!(late, [1_024, 1_024, 952]);
+    assert_eq!((late.len(), late[0], late[11]), (12, 256, 184));
 }
 
 #[test]
