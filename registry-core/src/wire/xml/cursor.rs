@@ -7,7 +7,7 @@ use quick_xml::{Reader, XmlVersion};
 
 use crate::wire::{DecodeError, Dialect};
 
-/// Elements inside each other; a list has seven.
+/// Elements inside each other; a list has six.
 const DEPTH: u32 = 64;
 
 /// Stands inside an element: behind its start tag, or behind the end of one of its children.

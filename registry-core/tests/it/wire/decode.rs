@@ -141,6 +141,24 @@ fn a_default_data_centre_that_is_called_amazon_is_amazon_s() {
 }
 
 #[test]
+fn only_an_absent_machine_id_is_filled() {
+    let fields = r#","instanceId":"i","dataCenterInfo":{"@class":"com.netflix.appinfo.AmazonInfo","metadata":{"instance-id":""}}"#;
+    let instance = lenient(fields).validate("a").expect("it is complete");
+    let given = DataCenter::Amazon([("instance-id", "")].into_iter().collect());
+    assert_eq!(instance.data_center, given);
+}
+
+#[test]
+fn both_spellings_of_the_override_are_read() {
+    for field in ["overriddenStatus", "overriddenstatus"] {
+        let read = lenient(&format!(r#","{field}":"OUT_OF_SERVICE""#));
+        assert_eq!(read.overridden_status, Status::OutOfService, "{field}");
+        let read = xml(&format!("<{field}>out_of_service</{field}>")).expect("it is an instance");
+        assert_eq!(read.overridden_status, Status::OutOfService, "{field}");
+    }
+}
+
+#[test]
 fn the_oldest_spring_clients_have_their_id_in_the_metadata() {
     let id = |fields| lenient(fields).instance_id.as_deref().map(str::to_owned);
     assert_eq!(id(r#","metadata":{"instanceId":"x"}"#).as_deref(), Some("h:x"));
