@@ -145,7 +145,7 @@ impl Usage {
 pub(super) fn release_directory() -> PathBuf {
     let own = std::env::current_exe().ok();
     let target = own.as_deref().and_then(Path::parent).and_then(Path::parent);
-    target.unwrap_or(Path::new("target")).join("release")
+    target.unwrap_or_else(|| Path::new("target")).join("release")
 }
 
 /// What a subject writes on standard error; the place of its last one is taken.

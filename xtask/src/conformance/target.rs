@@ -157,7 +157,8 @@ impl Target {
         }
     }
 
-    /// Tells whose server it is by two habits: Boot's error document, and gzip that nobody asked for.
+    /// Tells whose server it is: ours answers for its node, also when it is told to behave like another; the others are
+    /// known by two habits, Boot's error document and gzip that nobody asked for.
     pub(crate) fn flavour(&self) -> Result<Flavour> {
         let address = &self.address;
         let lists = self
@@ -169,6 +170,10 @@ impl Target {
                 self.prefix,
                 lists.status
             );
+        }
+        let node = self.authorized(Request::new("GET", "/api/v1/node"));
+        if self.send(&node)?.status == 200 {
+            return Ok(Flavour::Ours);
         }
         if lists.header("content-encoding").is_some() {
             return Ok(Flavour::Netflix);
