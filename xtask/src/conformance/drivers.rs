@@ -1,5 +1,6 @@
 //! The drivers of real clients: what the manifest says about them, their installation, and the lines they speak.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -45,11 +46,14 @@ fn yes() -> bool {
     true
 }
 
-/// The clients that the manifest lists.
+/// The clients that the manifest lists; those first that take their time, so that nobody waits for them at the end.
 pub(crate) fn manifest() -> Result<Vec<Client>> {
     let path = sources().join("drivers.json");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    serde_json::from_str(&text).with_context(|| path.display().to_string())
+    let read = serde_json::from_str::<Vec<Client>>(&text);
+    let mut clients = read.with_context(|| path.display().to_string())?;
+    clients.sort_by_key(|client| Reverse(client.seconds));
+    Ok(clients)
 }
 
 fn sources() -> PathBuf {

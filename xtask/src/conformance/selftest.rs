@@ -411,7 +411,9 @@ mod tests {
         let judged = |named: &[&str]| judge(fault, &honest, Ok(set(named)));
         assert!(matches!(judged(&["register-204", "xml"]), Outcome::Passed(_)));
         assert!(matches!(judged(&["xml"]), Outcome::Failed(_)));
-        assert!(matches!(judged(&["register-204", "hash"]), Outcome::Failed(_)));
+        for other in ["hash", "vip"] {
+            assert!(matches!(judged(&["register-204", other]), Outcome::Failed(_)));
+        }
         assert!(matches!(
             judge(fault, &set(&["register-204"]), Ok(set(&[]))),
             Outcome::Skipped(_)
