@@ -73,6 +73,14 @@ impl Overrides {
         true
     }
 
+    /// Takes it away if it is only kept, for an instance that is absent.
+    pub(crate) fn remove_kept(&mut self, key: &InstanceKey) {
+        let entry = self.held.get(&self.scope(key));
+        if entry.is_some_and(|entry| entry.absent.is_some()) {
+            self.remove(key);
+        }
+    }
+
     /// The instance is gone: its override is kept until `until`.
     pub(crate) fn left(&mut self, key: &InstanceKey, until: Ticks) {
         let scope = self.scope(key);

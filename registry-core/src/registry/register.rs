@@ -220,8 +220,8 @@ impl Registry {
         let told = from_peer && kind == AppliedKind::Registered;
         if slot.is_none() && told && copy.instance.overridden_status == Status::Unknown {
             // The peer held it all the while and has no override: ours was removed there. Who adopts compares overrides
-            // for themselves.
-            self.overrides.remove(key);
+            // for themselves. Under Java's rule it may belong to an instance of another application, which is there.
+            self.overrides.remove_kept(key);
         }
         self.overrides.back(key);
         let own = copy.instance.overridden_status;

@@ -182,7 +182,9 @@ impl Reference {
         let before = self.leases.get(key).cloned();
         self.tombstones.remove(key);
         let own = copy.instance.overridden_status;
-        if before.is_none() && origin.is_peer() && own == Status::Unknown && kind == AppliedKind::Registered {
+        let cleared = origin.is_peer() && own == Status::Unknown && kind == AppliedKind::Registered;
+        let kept = self.overrides.get(&scope).is_some_and(|(_, absent)| absent.is_some());
+        if before.is_none() && cleared && kept {
             self.overrides.remove(&scope);
         }
         if let Some((_, absent)) = self.overrides.get_mut(&scope) {
