@@ -149,7 +149,8 @@ impl ChangeLog {
     /// At most `limit` changes after `version`.
     pub(crate) fn since(&self, version: u64, limit: usize) -> Changes {
         let current = self.version;
-        let skipped = (version + 1)
+        let next = version.saturating_add(1);
+        let skipped = next
             .checked_sub(self.first())
             .and_then(|skipped| usize::try_from(skipped).ok())
             .filter(|skipped| *skipped <= self.entries.len());
@@ -159,7 +160,7 @@ impl ChangeLog {
         let changes = self
             .entries
             .range(skipped..)
-            .zip(version + 1..)
+            .zip(next..)
             .take(limit)
             .map(|(entry, version)| Change {
                 version,

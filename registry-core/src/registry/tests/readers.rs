@@ -238,6 +238,7 @@ fn changes_are_followed_by_version() {
     assert_eq!(follow(&bench, 1, 9), Some((Vec::from([2, 3, 4]), 4)));
     assert_eq!(follow(&bench, 4, 9), Some((Vec::new(), 4)));
     assert_eq!(follow(&bench, 5, 9), None);
+    assert_eq!(follow(&bench, u64::MAX, 9), None);
     assert_eq!(delta(&mut bench).len(), 3, "the delta ends where the log does");
     let stats = bench.registry.stats();
     assert_eq!((stats.changes, stats.forgotten), (3, 1));
