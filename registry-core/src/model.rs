@@ -1,5 +1,6 @@
 //! What is registered: instances and what they are made of, in plain types without any wire format.
 
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -176,6 +177,30 @@ impl Metadata {
             Some((_, old)) => *old = Arc::from(value),
             None => pairs.push((Arc::from(key), Arc::from(value))),
         }
+    }
+}
+
+impl Extend<(Arc<str>, Arc<str>)> for Metadata {
+    /// Sets each key, as [`insert`](Metadata::insert) does one by one, but in a time that does not grow with the product
+    /// of both numbers of pairs: an attacker chooses both.
+    fn extend<T: IntoIterator<Item = (Arc<str>, Arc<str>)>>(&mut self, pairs: T) {
+        let mut values: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::new();
+        let mut order = Vec::new();
+        for (key, value) in pairs {
+            if values.insert(Arc::clone(&key), value).is_none() {
+                order.push(key);
+            }
+        }
+        let held = Arc::make_mut(&mut self.0);
+        for (key, old) in held.iter_mut() {
+            if let Some(value) = values.remove(key) {
+                *old = value;
+            }
+        }
+        held.extend(order.into_iter().filter_map(|key| {
+            let value = values.remove(&key)?;
+            Some((key, value))
+        }));
     }
 }
 
@@ -358,5 +383,25 @@ impl Instance {
             return Some(zone);
         }
         self.metadata.get("zone")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::sync::Arc;
+
+    use super::Metadata;
+
+    #[test]
+    fn setting_many_pairs_is_setting_them_one_by_one() {
+        let held: Metadata = [("a", "1"), ("b", "2"), ("c", "3")].into_iter().collect();
+        let given = [("d", "4"), ("b", "5"), ("e", "6"), ("d", "7"), ("a", "8")];
+        let mut one_by_one = held.clone();
+        for (key, value) in given {
+            one_by_one.insert(key, value);
+        }
+        let mut at_once = held;
+        at_once.extend(given.map(|(key, value)| (Arc::from(key), Arc::from(value))));
+        assert_eq!(at_once, one_by_one);
     }
 }

@@ -1,5 +1,6 @@
 //! Single instances: register, renew, cancel, status, metadata, and looking one up. Never held back.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -104,7 +105,6 @@ pub(crate) fn set_status(call: &Call<'_>, app: &str, id: &str) -> Result<Answer,
         }
         last_dirty => last_dirty?,
     };
-    call.registry().find(&key).ok_or(Refusal::NotFound)?;
     let outcome = call
         .registry()
         .set_override(call.origin(), &key, value, last_dirty);
@@ -128,7 +128,6 @@ pub(crate) fn clear_status(call: &Call<'_>, app: &str, id: &str) -> Result<Answe
         }
         last_dirty => last_dirty?,
     };
-    call.registry().find(&key).ok_or(Refusal::NotFound)?;
     let outcome = call
         .registry()
         .clear_override(call.origin(), &key, value, last_dirty);
@@ -138,19 +137,19 @@ pub(crate) fn clear_status(call: &Call<'_>, app: &str, id: &str) -> Result<Answe
 /// PUT `apps/{app}/{id}/metadata`
 pub(crate) fn metadata(call: &Call<'_>, app: &str, id: &str) -> Result<Answer, Refusal> {
     call.accepted()?;
+    let mut known: BTreeSet<Arc<str>> = BTreeSet::new();
     let mut entries: Vec<(Arc<str>, Arc<str>)> = Vec::new();
     for pair in call.query.pairs() {
         let (key, value) = pair.map_err(|NotUtf8| Refusal::QueryNotUtf8)?;
-        if entries.iter().all(|(known, _)| **known != *key) {
-            entries.push((key.into(), value.into()));
+        let key: Arc<str> = key.into();
+        if known.insert(Arc::clone(&key)) {
+            entries.push((key, value.into()));
         }
     }
     let key = InstanceKey::new(app, id);
     let view = call.registry().find(&key).ok_or(Refusal::NotFound)?;
     let mut merged = view.instance.metadata.clone();
-    for (key, value) in &entries {
-        merged.insert(key, value);
-    }
+    merged.extend(entries.iter().cloned());
     within_limit(&merged, call.config().limits.metadata)?;
     // Java ignores the replication header here.
     let outcome = call.registry().update_metadata(Origin::Client, &key, &entries);

@@ -130,9 +130,7 @@ impl Registry {
         let lease = self.leases.get(slot);
         let mut instance = Arc::clone(&lease.instance);
         let changed = Arc::make_mut(&mut instance);
-        for (name, value) in entries {
-            changed.metadata.insert(name, value);
-        }
+        changed.metadata.extend(entries.iter().cloned());
         if !self.config.compat.metadata_keeps_dirty {
             changed.last_dirty = Some(lease.dirty().saturating_add(1));
         }
