@@ -7,7 +7,7 @@ use http::Method;
 pub enum Class {
     /// The whole registry.
     FullFetch,
-    /// A delta, an application, a virtual address, an instance, a page of the filtered list.
+    /// A delta, an application, a virtual address, an instance, a page of the filtered list or of changes.
     Read,
     /// A registration.
     Registration,
@@ -47,7 +47,7 @@ impl Class {
 
     fn of_ours(resource: Option<&str>) -> Self {
         match resource {
-            Some("instances" | "lastn") => Self::Read,
+            Some("changes" | "instances" | "lastn") => Self::Read,
             Some("repair") => Self::Peer,
             Some(_) | None => Self::Other,
         }
@@ -87,6 +87,7 @@ mod tests {
         }
         assert_eq!(Class::of(&Method::GET, "/apps"), Class::Other);
         assert_eq!(Class::of(&Method::GET, "/api/v1/instances"), Class::Read);
+        assert_eq!(Class::of(&Method::GET, "/api/v1/changes"), Class::Read);
         assert_eq!(Class::of(&Method::POST, "/api/v1/repair/root"), Class::Peer);
         assert_eq!(Class::of(&Method::GET, "/health/live"), Class::Other);
     }
