@@ -57,6 +57,7 @@ pub(super) fn api(config: &Config, [high, low]: [u64; 2]) -> http_api::Config {
         limits: http_api::Limits {
             body: limits.body,
             batch: limits.batch,
+            buffered: limits.bodies,
             metadata: limits.metadata,
             url: limits.url,
             ..preset.limits
@@ -84,5 +85,20 @@ fn facts() -> http_api::Facts {
         memory_total: memory.total,
         memory_used: memory.used,
         ..http_api::Facts::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Config, Sources};
+
+    #[test]
+    fn bodies_together_have_one_limit() {
+        let sources = Sources {
+            flags: vec![("--set", "limits.bodies".to_owned(), "1GiB".to_owned())],
+            ..Sources::default()
+        };
+        let config = Config::load(&sources).expect("a configuration that is right");
+        assert_eq!(super::api(&config, [0, 0]).limits.buffered, 1 << 30);
     }
 }
