@@ -110,6 +110,8 @@ struct Scraped {
     registrations: Counter,
     renewals: Counter,
     renewals_missing: Counter,
+    renewals_ignored: Counter,
+    refused: Counter,
     cancels: Counter,
     evictions: Counter,
     overrides: Gauge,
@@ -208,6 +210,8 @@ impl Scraped {
             registrations: counter!("eureka_registrations_total"),
             renewals: counter!("eureka_renewals_total"),
             renewals_missing: counter!("eureka_renewals_missing_total"),
+            renewals_ignored: counter!("eureka_renewals_ignored_total"),
+            refused: counter!("eureka_registrations_refused_total"),
             cancels: counter!("eureka_cancels_total"),
             evictions: counter!("eureka_evictions_total"),
             overrides: gauge!("eureka_overrides"),
@@ -239,6 +243,8 @@ impl Scraped {
         self.registrations.absolute(stats.registrations);
         self.renewals.absolute(stats.renewals);
         self.renewals_missing.absolute(stats.renewals_missing);
+        self.renewals_ignored.absolute(stats.renewals_ignored);
+        self.refused.absolute(stats.refused);
         self.cancels.absolute(stats.cancels);
         self.evictions.absolute(stats.evictions);
         self.overrides.set(stats.overrides as f64);
@@ -286,7 +292,7 @@ fn describe() {
 }
 
 /// Counters and what they count.
-const COUNTERS: [(&str, &str); 17] = [
+const COUNTERS: [(&str, &str); 19] = [
     (
         "eureka_requests_shed_total",
         "Requests answered 503 because there was too much to do, by class",
@@ -331,6 +337,14 @@ const COUNTERS: [(&str, &str); 17] = [
     ),
     ("eureka_renewals_total", "Renewals of a lease that was there"),
     ("eureka_renewals_missing_total", "Renewals answered 404"),
+    (
+        "eureka_renewals_ignored_total",
+        "Renewals of peers for what was cancelled seconds before: answered 200 and ignored",
+    ),
+    (
+        "eureka_registrations_refused_total",
+        "Registrations of peers refused: cancelled since, or too old",
+    ),
     ("eureka_cancels_total", "Cancels of a lease that was there"),
     ("eureka_evictions_total", "Leases evicted"),
     (
