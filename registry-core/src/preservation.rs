@@ -211,8 +211,7 @@ impl Preserver {
         Standing::OnTime
     }
 
-    /// A copy taken at start that nobody confirmed within two durations is no longer expected. Do all of them in one
-    /// call of the machine, before asking [`turn`](Self::turn).
+    /// A copy taken at start that nobody confirmed within two durations is no longer expected.
     pub(crate) fn written_off(&mut self, app: &Arc<str>, zone: &str, standing: Standing) -> Standing {
         self.uncount(app, zone, standing);
         Standing::WrittenOff
