@@ -16,7 +16,7 @@ pub const BATCH_INVALID: &str = "eureka_http_batch_invalid_registrations_total";
 pub const BATCH_SIZE: &str = "eureka_http_batch_size";
 /// Pages of lists encoded; readers that find a page encoded do not count.
 pub const PAGES_ENCODED: &str = "eureka_http_pages_encoded_total";
-/// Applications, virtual addresses and deltas encoded.
+/// Applications and virtual addresses encoded.
 pub const ANSWERS_ENCODED: &str = "eureka_http_answers_encoded_total";
 /// Answers that were encoded for one reader only because `limits.encoded` was reached.
 pub const ANSWERS_NOT_KEPT: &str = "eureka_http_answers_not_kept_total";

@@ -60,7 +60,7 @@ pub(super) fn api(config: &Config, [high, low]: [u64; 2]) -> http_api::Config {
             buffered: limits.bodies,
             metadata: limits.metadata,
             url: limits.url,
-            ..preset.limits
+            encoded: limits.encoded,
         },
         gzip_level: settings.responses.gzip_level,
         update_interval: settings.responses.update_interval,
@@ -93,12 +93,14 @@ mod tests {
     use crate::config::{Config, Sources};
 
     #[test]
-    fn bodies_together_have_one_limit() {
+    fn limits_on_memory_are_those_of_the_configuration() {
+        let flag = |key: &str, value: &str| ("--set", key.to_owned(), value.to_owned());
         let sources = Sources {
-            flags: vec![("--set", "limits.bodies".to_owned(), "1GiB".to_owned())],
+            flags: vec![flag("limits.bodies", "1GiB"), flag("limits.encoded", "8MiB")],
             ..Sources::default()
         };
         let config = Config::load(&sources).expect("a configuration that is right");
-        assert_eq!(super::api(&config, [0, 0]).limits.buffered, 1 << 30);
+        let limits = super::api(&config, [0, 0]).limits;
+        assert_eq!((limits.buffered, limits.encoded), (1 << 30, 8 << 20));
     }
 }

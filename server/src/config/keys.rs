@@ -384,6 +384,15 @@ pub const KEYS: &[Key] = &[
         set: |s, t| put(&mut s.limits.bodies, size(t, 1024)),
     },
     Key {
+        name: "limits.encoded",
+        kind: Kind::Size,
+        default: "512MiB",
+        java: None,
+        netflix: None,
+        doc: "Encoded and compressed lists that are kept for the next reader, all together; beyond that they are encoded for each reader.",
+        set: |s, t| put(&mut s.limits.encoded, size(t, 0)),
+    },
+    Key {
         name: "limits.metadata",
         kind: Kind::Size,
         default: "64KiB",

@@ -191,6 +191,8 @@ pub struct Limits {
     pub batch: usize,
     /// Bytes of all request bodies being received.
     pub bodies: usize,
+    /// Bytes of encoded lists kept for the next reader.
+    pub encoded: usize,
     /// Bytes of an instance's metadata.
     pub metadata: usize,
     /// Bytes of a URL.
