@@ -183,7 +183,10 @@ impl Reference {
         self.tombstones.remove(key);
         let own = copy.instance.overridden_status;
         let cleared = origin.is_peer() && own == Status::Unknown && kind == AppliedKind::Registered;
-        let kept = self.overrides.get(&scope).is_some_and(|(_, absent)| absent.is_some());
+        let kept = self
+            .overrides
+            .get(&scope)
+            .is_some_and(|(_, absent)| absent.is_some());
         if before.is_none() && cleared && kept {
             self.overrides.remove(&scope);
         }
