@@ -56,6 +56,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         if let Some(only) = &arguments.only {
             mutants.retain(|mutant| mutant.description.contains(only));
         }
+        if mutants.is_empty() {
+            continue;
+        }
         let copy = Copy::new(package, needed)?;
         ensure!(copy.passes()?, "the tests of {package} fail without any bug");
         let missed_before = missed.len();
@@ -204,13 +207,13 @@ fn ends_well(mut tests: Child) -> Result<bool> {
     }
 }
 
-/// Copies a package without its fuzz targets, which are a package of their own.
+/// Copies a package without what was built in it.
 fn copy(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let target = to.join(entry.file_name());
-        if entry.file_name() == "fuzz" {
+        if entry.file_name() == "target" {
             continue;
         }
         if entry.file_type()?.is_dir() {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use eureka_registry_core::{
-    Changed, Clock, Config, Event, Instance, InstanceKey, Mono, Now, Origin, Reads, Registered,
+    Changed, Changes, Clock, Config, Event, Instance, InstanceKey, Mono, Now, Origin, Reads, Registered,
     RegistryHandle, Renewed, Wall,
 };
 use parking_lot::Mutex;
@@ -213,6 +213,44 @@ fn the_sink_hears_everything_in_order_from_all_threads() {
     );
     assert_eq!(handle.snapshot().len(), 1_000);
     assert_eq!(handle.stats().instances, 1_000);
+}
+
+#[test]
+fn a_cursor_follows_the_changes_of_its_own_registry() {
+    let handle = opened(&Arc::new(Stopped::default()));
+    let start = handle.cursor(handle.snapshot().version());
+    register(&handle, "1");
+    register(&handle, "2");
+    let Changes::Since { changes, current } = handle.changes(start, 1) else {
+        panic!("nothing is lost");
+    };
+    assert_eq!((changes.len(), changes[0].version, current), (1, 1, 2));
+    let seen = handle.cursor(changes[0].version);
+    let Changes::Since { changes, .. } = handle.changes(seen, 10) else {
+        panic!("nothing is lost");
+    };
+    assert_eq!(
+        changes
+            .iter()
+            .map(|change| &**change.key.id())
+            .collect::<Vec<_>>(),
+        ["2"]
+    );
+
+    let config = Config {
+        seed: [3, 4],
+        ..Config::default()
+    };
+    let other = RegistryHandle::new(config, Arc::new(Stopped::default()), Arc::new(|_: &Event| {}));
+    other.open(1, None);
+    register(&other, "1");
+    assert_eq!(
+        other.changes(start, 10),
+        Changes::Lost { current: 1 },
+        "another start, another seed"
+    );
+    let ahead = handle.cursor(3);
+    assert_eq!(handle.changes(ahead, 10), Changes::Lost { current: 2 });
 }
 
 #[test]
