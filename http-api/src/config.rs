@@ -58,9 +58,9 @@ pub struct Limits {
     pub batch: usize,
     /// Bytes of bodies on their way in, of all requests together (503).
     pub buffered: usize,
-    /// Bytes of all metadata keys and values of an instance that a client registers (413).
+    /// Bytes of all metadata keys and values of an instance that a client registers, its Amazon machine's included (413).
     pub metadata: usize,
-    /// Bytes of path and query (414).
+    /// Bytes of path and query (414), and of any one text of an instance that a client registers (413).
     pub url: usize,
     /// Bytes of encoded answers that are kept for the next reader; beyond that answers are encoded for each reader.
     pub encoded: usize,

@@ -12,6 +12,8 @@ pub const REQUESTS: &str = "eureka_http_requests_total";
 pub const BATCH_ITEMS: &str = "eureka_http_batch_items_total";
 /// Registrations in peers' batches that were answered 200, as Java does, but not taken because they were not valid.
 pub const BATCH_INVALID: &str = "eureka_http_batch_invalid_registrations_total";
+/// Newer copies that did not go with a 409 because the answer to the batch had reached `limits.batch`.
+pub const BATCH_LEFT_OUT: &str = "eureka_http_batch_copies_left_out_total";
 /// Items in a batch.
 pub const BATCH_SIZE: &str = "eureka_http_batch_size";
 /// Pages of lists encoded; readers that find a page encoded do not count.
@@ -107,6 +109,7 @@ pub(crate) struct Figures {
     requests: Box<[[OnceLock<Counter>; STATUSES.len()]; Operation::COUNT]>,
     items: [OnceLock<Counter>; STATUSES.len()],
     pub(crate) batch_invalid: Counter,
+    pub(crate) batch_left_out: Counter,
     pub(crate) batch_size: Histogram,
     pub(crate) pages_encoded: Counter,
     pub(crate) answers_encoded: Counter,
@@ -122,6 +125,7 @@ impl Figures {
             requests: Box::new(std::array::from_fn(|_| std::array::from_fn(|_| OnceLock::new()))),
             items: std::array::from_fn(|_| OnceLock::new()),
             batch_invalid: counter!(BATCH_INVALID),
+            batch_left_out: counter!(BATCH_LEFT_OUT),
             batch_size: histogram!(BATCH_SIZE),
             pages_encoded: counter!(PAGES_ENCODED),
             answers_encoded: counter!(ANSWERS_ENCODED),

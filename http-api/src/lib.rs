@@ -63,8 +63,8 @@ pub use call::Sender;
 pub use class::Class;
 pub use config::{Allow, Config, Facts, Gzip, Limits, RateLimits};
 pub use figures::{
-    ANSWERS_ENCODED, ANSWERS_NOT_KEPT, BATCH_INVALID, BATCH_ITEMS, BATCH_SIZE, ENCODED_BYTES, PAGES_ENCODED,
-    RATE_LIMITED, REQUESTS,
+    ANSWERS_ENCODED, ANSWERS_NOT_KEPT, BATCH_INVALID, BATCH_ITEMS, BATCH_LEFT_OUT, BATCH_SIZE, ENCODED_BYTES,
+    PAGES_ENCODED, RATE_LIMITED, REQUESTS,
 };
 pub use respond::{Answer, Api};
 pub use service::{Answering, ApiService};

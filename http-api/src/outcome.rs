@@ -12,6 +12,9 @@ use crate::Answer;
 use crate::body::Body;
 use crate::config::{Allow, Config};
 
+/// Bytes of a reason that are told.
+const REASON_BYTES: usize = 200;
+
 /// 200 with nothing behind it: the exact answer that every client wants for a renewal.
 pub(crate) fn done() -> Answer {
     Response::new(Body::empty())
@@ -127,6 +130,7 @@ pub(crate) enum Refusal {
 pub(crate) enum TooLarge {
     Body(usize),
     Metadata(usize),
+    Text(usize),
 }
 
 impl Refusal {
@@ -189,7 +193,8 @@ impl Refusal {
                 if java_errors {
                     return empty(status);
                 }
-                with_body(status, "text/plain; charset=utf-8", self.to_string().into())
+                let reason = one_line(&self.to_string());
+                with_body(status, "text/plain; charset=utf-8", reason.into())
             }
         }
     }
@@ -205,6 +210,9 @@ impl fmt::Display for Refusal {
             Self::UriTooLong => f.write_str("path and query too long"),
             Self::TooLarge(TooLarge::Body(limit)) => write!(f, "body over {limit} bytes"),
             Self::TooLarge(TooLarge::Metadata(limit)) => write!(f, "metadata over {limit} bytes"),
+            Self::TooLarge(TooLarge::Text(limit)) => {
+                write!(f, "an id, address or other text over {limit} bytes")
+            }
             Self::Parameter { name, expected } => write!(f, "parameter {name}: {expected} expected"),
             Self::QueryNotUtf8 => f.write_str("query is not UTF-8"),
             Self::BodyBroken(error) => write!(f, "body: {error}"),
@@ -239,7 +247,8 @@ pub(crate) fn allow(methods: &[&str], with_head: bool) -> HeaderValue {
 /// Java's answer to a body it cannot read, with the reason if there is one to be given.
 fn unreadable(format: Format, reason: Option<&DecodeError>) -> String {
     const TEXT: &str = "cannot parse request body";
-    let reason = reason.map(|error| format!(": {error}")).unwrap_or_default();
+    let reason = reason.map(|error| format!(": {}", one_line(&error.to_string())));
+    let reason = reason.unwrap_or_default();
     match format {
         // The space is Java's.
         Format::Json => format!(
@@ -250,6 +259,19 @@ fn unreadable(format: Format, reason: Option<&DecodeError>) -> String {
     }
 }
 
+/// A reason, short and on one line: it may repeat what the client sent, which may be of any length.
+fn one_line(reason: &str) -> String {
+    let end = reason.floor_char_boundary(REASON_BYTES);
+    let mut line: String = reason[..end]
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if end < reason.len() {
+        line.push_str(" ...");
+    }
+    line
+}
+
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -257,7 +279,6 @@ fn escape(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
-            c if c.is_control() => escaped.push(' '),
             c => escaped.push(c),
         }
     }

@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use eureka_registry_core::wire;
-use eureka_registry_core::{InstanceKey, LeaseView, Metadata, Origin, Status};
+use eureka_registry_core::{DataCenter, Instance, InstanceKey, LeaseView, Origin, Status};
 
 use super::java;
 use crate::Answer;
 use crate::call::{Call, Part};
+use crate::config::Limits;
 use crate::negotiate;
 use crate::outcome::{self, Refusal, TooLarge};
 use crate::query::{NotUtf8, Query};
@@ -60,7 +61,7 @@ pub(crate) fn register(call: &Call<'_>, app: &str, body: &Bytes) -> Result<Answe
         .map_err(|invalid| Refusal::Invalid(accepted.for_instances(), invalid))?;
     let origin = call.origin();
     if !matches!(origin, Origin::Peer(_)) {
-        within_limit(&instance.metadata, config.limits.metadata)?;
+        within_limits(&instance, config.limits)?;
     }
     let outcome = call
         .registry()
@@ -150,7 +151,10 @@ pub(crate) fn metadata(call: &Call<'_>, app: &str, id: &str) -> Result<Answer, R
     let view = call.registry().find(&key).ok_or(Refusal::NotFound)?;
     let mut merged = view.instance.metadata.clone();
     merged.extend(entries.iter().cloned());
-    within_limit(&merged, call.config().limits.metadata)?;
+    let limit = call.config().limits.metadata;
+    if merged.bytes() + machine_bytes(&view.instance) > limit {
+        return Err(Refusal::TooLarge(TooLarge::Metadata(limit)));
+    }
     // Java ignores the replication header here.
     let outcome = call.registry().update_metadata(Origin::Client, &key, &entries);
     Ok(outcome::empty(outcome::changed(outcome)))
@@ -164,11 +168,41 @@ fn single(call: &Call<'_>, view: Option<LeaseView>, part: Part) -> Result<Answer
     call.short(format.content_type(), text, part)
 }
 
-fn within_limit(metadata: &Metadata, limit: usize) -> Result<(), Refusal> {
-    if metadata.bytes() > limit {
-        return Err(Refusal::TooLarge(TooLarge::Metadata(limit)));
+/// What one client registers is sent to every reader, and is work for the registry: each of the virtual addresses is
+/// filed. A text that no URL can hold could not be asked for anyway.
+fn within_limits(instance: &Instance, limits: Limits) -> Result<(), Refusal> {
+    if instance.metadata.bytes() + machine_bytes(instance) > limits.metadata {
+        return Err(Refusal::TooLarge(TooLarge::Metadata(limits.metadata)));
     }
-    Ok(())
+    let optional = [
+        &instance.instance_id,
+        &instance.app_group,
+        &instance.sid,
+        &instance.home_page_url,
+        &instance.status_page_url,
+        &instance.health_check_url,
+        &instance.secure_health_check_url,
+        &instance.vip_address,
+        &instance.secure_vip_address,
+        &instance.asg_name,
+    ];
+    let mut texts = optional.into_iter().flatten();
+    let all_fit = texts.all(|text| text.len() <= limits.url)
+        && instance.host_name.len() <= limits.url
+        && instance.ip_address.len() <= limits.url;
+    if all_fit {
+        Ok(())
+    } else {
+        Err(Refusal::TooLarge(TooLarge::Text(limits.url)))
+    }
+}
+
+/// Bytes of the metadata of the Amazon machine an instance runs on.
+fn machine_bytes(instance: &Instance) -> usize {
+    match &instance.data_center {
+        DataCenter::Amazon(machine) => machine.bytes(),
+        DataCenter::MyOwn | DataCenter::Netflix => 0,
+    }
 }
 
 /// The sender's dirty timestamp.

@@ -38,8 +38,10 @@ pub(crate) fn batch(call: &Call<'_>, body: &Bytes) -> Result<Answer, Refusal> {
         call.api.figures().item(status);
         answers.push(answer);
     }
-    let text = wire::write_batch_answer(answered, &answers);
-    call.short(answered.content_type(), text, Part::Other)
+    let encoded = wire::write_batch_answer(answered, &answers, config.limits.batch);
+    let left_out = u64::try_from(encoded.left_out).unwrap_or(u64::MAX);
+    call.api.figures().batch_left_out.increment(left_out);
+    call.short(answered.content_type(), encoded.text, Part::Other)
 }
 
 fn apply(call: &Call<'_>, origin: &Origin, item: BatchItem) -> ItemAnswer {

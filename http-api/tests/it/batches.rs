@@ -6,7 +6,7 @@ use eureka_http_api::{Config, Sender};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::fixture::{DIRTY, Fixture, instance, read};
+use crate::fixture::{DIRTY, Fixture, instance, instance_with, read};
 
 fn send(fixture: &Fixture, items: &Value) -> Value {
     let headers = [
@@ -74,6 +74,21 @@ fn a_conflict_carries_the_newer_copy_unwrapped() {
     assert_eq!(codes(&list), [409, 404, 404]);
     assert_eq!(list[0]["responseEntity"]["instanceId"], "i");
     assert_eq!(list[0]["responseEntity"]["lastDirtyTimestamp"], DIRTY.to_string());
+}
+
+#[test]
+fn the_answer_to_a_small_batch_is_not_a_large_one() {
+    let mut config = Config::new("boot");
+    config.limits.batch = 100_000;
+    let fixture = Fixture::with(config);
+    let large = instance_with("A", "i", &json!({"metadata": {"k": "x".repeat(30_000)}}));
+    assert_eq!(fixture.post("A", &large).status, 204);
+    let list = send(&fixture, &json!(vec![heartbeat("i", DIRTY - 5); 300]));
+    assert_eq!(codes(&list), [409; 300]);
+    let copies = list.as_array().unwrap().iter();
+    let copies = copies.filter(|item| item.get("responseEntity").is_some());
+    assert_eq!(copies.count(), 4);
+    assert!(list[299].get("responseEntity").is_none());
 }
 
 #[test]

@@ -234,6 +234,47 @@ fn metadata_is_limited_for_clients() {
 }
 
 #[test]
+fn every_text_of_an_instance_is_limited_for_clients() {
+    let fixture = Fixture::new();
+    let fields = [
+        "instanceId",
+        "hostName",
+        "ipAddr",
+        "appGroupName",
+        "sid",
+        "homePageUrl",
+        "statusPageUrl",
+        "healthCheckUrl",
+        "secureHealthCheckUrl",
+        "vipAddress",
+        "secureVipAddress",
+        "asgName",
+    ];
+    for field in fields {
+        let body = |len| instance_with("A", "i", &json!({ field: ",".repeat(len) }));
+        let before = fixture.registry.snapshot().version();
+        let read = fixture.post("A", &body((8 << 10) + 1));
+        assert_eq!(
+            (read.status.as_u16(), read.text()),
+            (413, "an id, address or other text over 8192 bytes")
+        );
+        assert_eq!(fixture.registry.snapshot().version(), before, "{field}");
+        assert_eq!(fixture.post("A", &body(8 << 10)).status, 204, "{field}");
+    }
+    let machine = |len| {
+        let center = json!({"name": "Amazon", "metadata": {"instance-id": "m", "k": "x".repeat(len)}});
+        instance_with(
+            "A",
+            "m",
+            &json!({"dataCenterInfo": center, "metadata": {"k": "x".repeat(1000)}}),
+        )
+    };
+    assert_eq!(fixture.post("A", &machine(64 << 10)).status, 413);
+    assert_eq!(fixture.post("A", &machine((64 << 10) - 1020)).status, 204);
+    assert_eq!(fixture.put("apps/A/m/metadata?more=0123456789").status, 413);
+}
+
+#[test]
 fn what_registers_without_an_id_goes_by_its_host() {
     let fixture = Fixture::new();
     for (id, echoed) in [(json!(null), None), (json!(""), Some(json!("")))] {

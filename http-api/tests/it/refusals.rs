@@ -65,6 +65,25 @@ fn malformed_bodies() {
 }
 
 #[test]
+fn reasons_do_not_repeat_all_that_was_sent() {
+    let fixture = Fixture::new();
+    let long = "e\r\n".repeat(100_000);
+    for xml in [
+        format!("<instance><app>&{};</app></instance>", "e".repeat(100_000)),
+        format!("<instance><{0}></f></instance>", "e".repeat(100_000)),
+    ] {
+        assert_eq!(refused(&fixture, &[XML], xml).0, 400);
+    }
+    let body = instance_with("A", "bad", &json!({ "app": long })).to_string();
+    let (status, text) = refused(&fixture, &[JSON], body);
+    assert_eq!(status, 400);
+    assert!(
+        text.starts_with("Mismatched appName, expecting A but was E  E"),
+        "{text}"
+    );
+}
+
+#[test]
 fn the_refusal_of_a_body_is_labelled_as_the_body_was() {
     let fixture = Fixture::new();
     let read = fixture.send("POST", "apps/A", &[JSON], "{");

@@ -35,8 +35,8 @@ pub use list::{
 };
 pub use registration::{GivenDataCenter, Registration, read_instance, read_registration, write_instance};
 pub use replication::{
-    BatchItem, ItemAnswer, OutgoingItem, ReceivedAnswer, read_batch, read_batch_answer, write_batch,
-    write_batch_answer,
+    BatchAnswer, BatchItem, ItemAnswer, OutgoingItem, ReceivedAnswer, read_batch, read_batch_answer,
+    write_batch, write_batch_answer,
 };
 pub use route::Route;
 pub use status_page::StatusPage;

@@ -351,63 +351,96 @@ fn write_item(item: &OutgoingItem, out: &mut Vec<u8>) {
     out.push(b'}');
 }
 
-/// The answer to a batch: as many answers as it had items, in their order. Peers ask for JSON.
-pub fn write_batch_answer(format: Format, answers: &[ItemAnswer]) -> Vec<u8> {
+/// The answer to a batch, encoded.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct BatchAnswer {
+    /// As many answers as the batch had items, in their order.
+    pub text: Vec<u8>,
+    /// Newer copies that were left out because the text had become too long.
+    pub left_out: usize,
+}
+
+/// Encodes the answer to a batch. Peers ask for JSON.
+///
+/// When the text is `limit` bytes long, no more copies go with the answers: a hundred bytes of an item can ask for an
+/// instance of any size. Who gets a 409 without a copy adopts nothing, and gets another one for its next heartbeat.
+pub fn write_batch_answer(format: Format, answers: &[ItemAnswer], limit: usize) -> BatchAnswer {
+    let mut encoded = BatchAnswer {
+        text: Vec::with_capacity(32 + 24 * answers.len()),
+        left_out: 0,
+    };
     match format {
-        Format::Json => write_json_answer(answers),
-        Format::Xml => write_xml_answer(answers),
+        Format::Json => write_json_answer(answers, limit, &mut encoded),
+        Format::Xml => write_xml_answer(answers, limit, &mut encoded),
+    }
+    encoded
+}
+
+impl BatchAnswer {
+    /// The copy that goes with an answer, if there is room for it.
+    fn admitted<'a>(&mut self, answer: &'a ItemAnswer, limit: usize) -> Option<&'a LeaseView> {
+        let newer = answer.newer.as_deref();
+        if newer.is_some() && self.text.len() >= limit {
+            self.left_out += 1;
+            return None;
+        }
+        newer
     }
 }
 
-fn write_json_answer(answers: &[ItemAnswer]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(32 + 24 * answers.len());
-    out.extend_from_slice(br#"{"responseList":["#);
+fn write_json_answer(answers: &[ItemAnswer], limit: usize, encoded: &mut BatchAnswer) {
+    encoded.text.extend_from_slice(br#"{"responseList":["#);
     for (index, answer) in answers.iter().enumerate() {
+        let newer = encoded.admitted(answer, limit);
+        let out = &mut encoded.text;
         if index > 0 {
             out.push(b',');
         }
         out.extend_from_slice(br#"{"statusCode":"#);
-        write_integer(answer.status, &mut out);
-        if let Some(view) = &answer.newer {
+        write_integer(answer.status, out);
+        if let Some(view) = newer {
             out.extend_from_slice(br#","responseEntity":"#);
-            write_instance(view, &mut out);
+            write_instance(view, out);
         }
         out.push(b'}');
     }
-    out.extend_from_slice(b"]}");
-    out
+    encoded.text.extend_from_slice(b"]}");
 }
 
-fn write_xml_answer(answers: &[ItemAnswer]) -> Vec<u8> {
+fn write_xml_answer(answers: &[ItemAnswer], limit: usize, encoded: &mut BatchAnswer) {
     const ROOT: &str = "com.netflix.eureka.cluster.protocol.ReplicationListResponse";
     const ANSWER: &str = "com.netflix.eureka.cluster.protocol.ReplicationInstanceResponse";
-    let mut out = Vec::with_capacity(256 + 256 * answers.len());
-    xml::write_tag(b"<", ROOT, &mut out);
-    xml::end_line(1, &mut out);
+    let out = &mut encoded.text;
+    xml::write_tag(b"<", ROOT, out);
+    xml::end_line(1, out);
     if answers.is_empty() {
         out.extend_from_slice(b"<responseList/>");
     } else {
         out.extend_from_slice(b"<responseList>");
         for answer in answers {
-            xml::end_line(2, &mut out);
-            xml::write_tag(b"<", ANSWER, &mut out);
-            xml::write_element(3, "statusCode", &answer.status.to_string(), &mut out);
-            if let Some(view) = &answer.newer {
-                xml::end_line(3, &mut out);
+            let newer = encoded.admitted(answer, limit);
+            let out = &mut encoded.text;
+            xml::end_line(2, out);
+            xml::write_tag(b"<", ANSWER, out);
+            xml::write_element(3, "statusCode", &answer.status.to_string(), out);
+            if let Some(view) = newer {
+                xml::end_line(3, out);
                 out.extend_from_slice(b"<responseEntity>");
-                xml::write_instance_content(view, 4, true, &mut out);
-                xml::end_line(3, &mut out);
+                xml::write_instance_content(view, 4, true, out);
+                xml::end_line(3, out);
                 out.extend_from_slice(b"</responseEntity>");
             }
-            xml::end_line(2, &mut out);
-            xml::write_tag(b"</", ANSWER, &mut out);
+            xml::end_line(2, out);
+            xml::write_tag(b"</", ANSWER, out);
         }
-        xml::end_line(1, &mut out);
+        let out = &mut encoded.text;
+        xml::end_line(1, out);
         out.extend_from_slice(b"</responseList>");
     }
-    xml::end_line(0, &mut out);
-    xml::write_tag(b"</", ROOT, &mut out);
-    out
+    let out = &mut encoded.text;
+    xml::end_line(0, out);
+    xml::write_tag(b"</", ROOT, out);
 }
 
 /// Reads the JSON answer to a batch.
