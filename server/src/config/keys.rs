@@ -371,7 +371,7 @@ pub const KEYS: &[Key] = &[
         default: "64MiB",
         java: None,
         netflix: None,
-        doc: "Largest replication batch; more is answered 413.",
+        doc: "Largest replication batch; more is answered 413. Also how long the answer may become before newer copies are left out of it.",
         set: |s, t| put(&mut s.limits.batch, size(t, 1024)),
     },
     Key {
@@ -398,7 +398,7 @@ pub const KEYS: &[Key] = &[
         default: "64KiB",
         java: None,
         netflix: None,
-        doc: "Metadata of one instance, keys and values; more is answered 413.",
+        doc: "Metadata of one instance, keys and values, that of its Amazon machine included; more is answered 413.",
         set: |s, t| put(&mut s.limits.metadata, size(t, 0)),
     },
     Key {
@@ -407,7 +407,7 @@ pub const KEYS: &[Key] = &[
         default: "8KiB",
         java: None,
         netflix: None,
-        doc: "Longest URL; a longer one is answered 414.",
+        doc: "Longest URL; a longer one is answered 414. Also the longest id, address or other text of a registration; a longer one is answered 413.",
         set: |s, t| put(&mut s.limits.url, size(t, 256)),
     },
     Key {
