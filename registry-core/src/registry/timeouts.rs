@@ -15,17 +15,17 @@ use crate::watch::Ticks;
 /// Leases looked at per call, at most. Everything else is measured by how many of those looks it costs.
 const LEASES: usize = 256;
 /// What an eviction costs.
-const EVICTION: usize = 16;
+const EVICTION: usize = 24;
 /// What it costs to take a change out of the delta.
 const DELTA: usize = 4;
 /// A call stops when it had to copy this many pages, which is dearer than anything else.
-const COPIES: usize = 32;
+const COPIES: usize = 24;
 /// A lease that is held although it ran out is looked at again after this long, in milliseconds.
 const HELD: i64 = 5_000;
 /// Lease times in lists are taken again a little at a time, this often, in milliseconds.
 const REFRESH: i64 = 1_000;
-/// Pages whose lease times are taken again per call, at most.
-const REFRESHED: usize = 4;
+/// What it costs to take the lease times of a page again.
+const REFRESHED: usize = 64;
 
 /// When eviction runs, and the run under way.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +100,7 @@ impl Registry {
             self.run_eviction(now, ticks, &mut budget);
         }
         self.forget(ticks, &mut budget);
-        self.refresh(now, ticks);
+        self.refresh(now, ticks, &mut budget);
         self.conclude(now);
     }
 
@@ -249,7 +249,7 @@ impl Registry {
     }
 
     /// Takes the lease times of a few pages again, so that each page has its turn once per `listed_lease_age`.
-    fn refresh(&mut self, now: Now, ticks: Ticks) {
+    fn refresh(&mut self, now: Now, ticks: Ticks, budget: &mut Budget) {
         let Some(due) = self.refresh_due() else {
             self.refresh = Refresh::default();
             return;
@@ -263,10 +263,9 @@ impl Registry {
         let share = elapsed.min(age) * pages * HASTE / age;
         self.refresh.last = Some(ticks);
         self.refresh.due = (self.refresh.due + share).min(pages * PAGE);
-        let mut left = REFRESHED;
-        while self.refresh.due >= PAGE && left > 0 {
+        while self.refresh.due >= PAGE && budget.looks > 0 {
             self.refresh.due -= PAGE;
-            left -= 1;
+            budget.spend(REFRESHED);
             let (leases, config) = (&self.leases, &self.config);
             self.listing.refresh_page(|view| {
                 let lease = leases.get(leases.find(&view.key())?);
