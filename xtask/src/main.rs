@@ -19,6 +19,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+/// As in the server, so that `bench` measures what it would.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Tasks of the eureka workspace.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
