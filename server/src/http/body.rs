@@ -42,7 +42,10 @@ impl Body {
     }
 
     /// Its connection counts as busy until it is sent or dropped.
-    pub(super) fn of(mut self, serving: Serving) -> Self {
+    pub(super) fn of(mut self, mut serving: Serving) -> Self {
+        if !http_body::Body::is_end_stream(&self.inner) {
+            serving.sends();
+        }
         self.serving = Some(serving);
         self
     }
@@ -66,6 +69,9 @@ impl http_body::Body for Body {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        if let Some(serving) = &mut self.serving {
+            serving.sends();
+        }
         let Some(frame) = guarded(|| Pin::new(&mut self.inner).poll_frame(cx)) else {
             if let Some(meters) = &self.meters {
                 meters.panics.increment(1);

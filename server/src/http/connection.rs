@@ -1,17 +1,19 @@
 //! One connection: which protocol it speaks, and serving it to its end.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::graceful::Watcher;
+use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 use tokio::net::TcpStream;
 use tower::Service;
@@ -19,6 +21,7 @@ use tower::Service;
 use super::Body;
 use super::listener::{Shared, Timeouts};
 use super::socket::{Protocol, Socket};
+use crate::clock;
 use crate::telemetry::Closed;
 
 /// HTTP/2 has no idle connections: a peer that is there answers a ping.
@@ -108,6 +111,9 @@ where
 pub(super) struct Activity {
     begun: AtomicU64,
     ended: AtomicU64,
+    /// Answers whose bodies are being sent, by the number of their request, and when more of each was last asked for.
+    /// At most as many as there may be streams.
+    sending: Mutex<BTreeMap<u64, Instant>>,
 }
 
 impl Activity {
@@ -124,22 +130,45 @@ impl Activity {
         let (begun, ended) = self.state();
         begun != ended
     }
+
+    /// Since when the answer waits whose client has taken nothing for longest. Only streams of HTTP/2 can wait while the
+    /// connection is in use.
+    pub(super) fn unread_since(&self) -> Option<Instant> {
+        self.sending.lock().values().min().copied()
+    }
 }
 
 /// A request under way on a connection, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Serving(Arc<Activity>);
+pub(super) struct Serving {
+    activity: Arc<Activity>,
+    number: u64,
+    sends: bool,
+}
 
 impl Serving {
     fn begin(activity: &Arc<Activity>) -> Self {
-        activity.begun.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(activity))
+        Self {
+            activity: Arc::clone(activity),
+            number: activity.begun.fetch_add(1, Ordering::Relaxed),
+            sends: false,
+        }
+    }
+
+    /// More of the answer's body can be sent.
+    pub(super) fn sends(&mut self) {
+        self.sends = true;
+        let mut sending = self.activity.sending.lock();
+        sending.insert(self.number, clock::instant());
     }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        self.0.ended.fetch_add(1, Ordering::Relaxed);
+        if self.sends {
+            self.activity.sending.lock().remove(&self.number);
+        }
+        self.activity.ended.fetch_add(1, Ordering::Relaxed);
     }
 }
 

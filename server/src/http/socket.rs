@@ -108,10 +108,18 @@ impl Socket {
         Ok(Protocol::Http2)
     }
 
-    /// Bytes came. Those of a head do not prolong its time.
-    fn has_read(&mut self) {
+    /// Bytes came. Those of a head do not prolong its time. Streams that take nothing end a connection whatever else it
+    /// is used for: a client that is there answers a ping, so this is looked at as often as those are sent.
+    fn has_read(&mut self) -> io::Result<()> {
         match self.protocol {
-            Protocol::Http2 => self.reading_since = None,
+            Protocol::Http2 => {
+                self.reading_since = None;
+                let unread = self.activity.unread_since();
+                if unread.is_some_and(|since| since.elapsed() > self.timeouts.write) {
+                    self.meters.closed(Closed::Unread);
+                    return Err(ErrorKind::TimedOut.into());
+                }
+            }
             Protocol::Http1 if self.activity.is_busy() => {}
             Protocol::Http1 => {
                 let activity = self.activity.state();
@@ -122,6 +130,7 @@ impl Socket {
                 }
             }
         }
+        Ok(())
     }
 
     /// A read has to wait: ready when it has waited too long.
@@ -198,10 +207,7 @@ impl AsyncRead for Socket {
             return Poll::Ready(Ok(()));
         }
         match Pin::new(&mut this.stream).poll_read(cx, buffer) {
-            Poll::Ready(result) => {
-                this.has_read();
-                Poll::Ready(result)
-            }
+            Poll::Ready(result) => Poll::Ready(result.and_then(|()| this.has_read())),
             Poll::Pending => this.poll_silence(cx).map(Err),
         }
     }

@@ -1,13 +1,15 @@
 //! HTTP/2 by prior knowledge on the same port.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Empty};
 use hyper::client::conn::http2;
 use hyper::{Request, StatusCode};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 
-use crate::node::Node;
+use crate::node::{BOUND, Node};
 
 type Sender = http2::SendRequest<Empty<Bytes>>;
 
@@ -62,4 +64,31 @@ async fn a_flood_of_headers_is_refused() {
     let mut sender = connect(&node).await;
     let answer = sender.send_request(get(&node, "/health/live")).await.unwrap();
     assert_eq!(answer.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_stream_that_takes_nothing_ends_its_connection() {
+    let node = Node::start(&["limits.write-timeout=300ms"]);
+    let stream = TcpStream::connect(node.address).await.expect("the node is there");
+    let mut client = http2::Builder::new(TokioExecutor::new());
+    client
+        .timer(TokioTimer::new())
+        // The client is there and asks for pings all the time, but has no room for bodies.
+        .keep_alive_interval(Duration::from_millis(50))
+        .keep_alive_timeout(BOUND)
+        .initial_stream_window_size(0);
+    let (mut sender, connection) = client.handshake(TokioIo::new(stream)).await.unwrap();
+    let connection = tokio::spawn(connection);
+    let request: Request<Empty<Bytes>> = get(&node, "/eureka/apps");
+    let answer = sender.send_request(request).await.unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    tokio::time::timeout(BOUND, connection)
+        .await
+        .expect("the node ends the connection")
+        .expect("no panic")
+        .expect_err("it is cut");
+    assert_eq!(
+        node.metric("eureka_connections_closed_total{reason=\"unread\"}"),
+        1.0
+    );
 }
