@@ -116,6 +116,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     } else {
         kit.suites(arguments)?;
     }
+    if kit.target.busy() > 0 {
+        let times = kit.target.busy();
+        kit.report.line(&format!(
+            "      the server was too busy {times} times (503) and was asked again"
+        ));
+    }
     let counts = kit.report.counts();
     kit.report.line(&counts.to_string());
     if counts.failed > 0 {

@@ -314,6 +314,7 @@ mod tests {
     fn the_manifest_can_be_read_and_its_names_are_unique() {
         let clients = manifest().unwrap();
         let mut names: Vec<_> = clients.iter().map(|client| client.name.clone()).collect();
+        names.sort();
         names.dedup();
         assert_eq!(names.len(), clients.len());
         assert!(!names.is_empty());

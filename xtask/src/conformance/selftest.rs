@@ -1,7 +1,7 @@
 //! Does the kit see what it should? A proxy before the server plants one fault at a time; the check made for it must
 //! name it, and no other may.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufReader, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -95,11 +95,9 @@ pub(crate) fn run(target: &Target, run_name: &str, report: &Report) {
         Ok(named) => named,
         Err(why) => return report.step("self-test", "without a fault", &Outcome::Failed(why)),
     };
-    let known = honest.iter().cloned().collect::<Vec<_>>().join(", ");
-    let without = if known.is_empty() {
-        "nothing is named".to_owned()
-    } else {
-        format!("the server itself: {known}")
+    let without = match honest.is_empty() {
+        true => "nothing is named".to_owned(),
+        false => format!("the server itself: {}", said(&honest)),
     };
     report.step("self-test", "without a fault", &Outcome::Passed(without));
     let next = AtomicUsize::new(0);
@@ -124,35 +122,45 @@ fn take(next: &AtomicUsize) -> Option<(usize, &'static Fault)> {
     FAULTS.get(at).map(|fault| (at, fault))
 }
 
+/// The checks that failed, each with what it said.
+type Named = BTreeMap<&'static str, String>;
+
 /// Which checks fail with this fault planted.
-fn named(target: &Target, run_name: &str, fault: Option<&'static Fault>) -> Result<BTreeSet<String>, String> {
+fn named(target: &Target, run_name: &str, fault: Option<&'static Fault>) -> Result<Named, String> {
     let proxy =
         FaultyProxy::start(target, fault).map_err(|error| format!("the proxy does not start: {error}"))?;
     let outcomes = wire::run(&target.behind(proxy.address.as_str()), run_name, PATIENCE);
-    let failed = outcomes
-        .into_iter()
-        .filter(|(_, outcome)| matches!(outcome, Outcome::Failed(_)));
-    Ok(failed.map(|(name, _)| name.to_owned()).collect())
+    let failed = outcomes.into_iter().filter_map(|(name, outcome)| match outcome {
+        Outcome::Failed(why) => Some((name, why)),
+        Outcome::Passed(_) | Outcome::Skipped(_) => None,
+    });
+    Ok(failed.collect())
 }
 
-fn judge(fault: &Fault, honest: &BTreeSet<String>, named: Result<BTreeSet<String>, String>) -> Outcome {
-    let named = match named {
+fn judge(fault: &Fault, honest: &Named, named: Result<Named, String>) -> Outcome {
+    let mut named = match named {
         Ok(named) => named,
         Err(why) => return Outcome::Failed(why),
     };
-    if honest.contains(fault.caught_by) {
+    if honest.contains_key(fault.caught_by) {
         return Outcome::Skipped(format!("the server itself has it ({})", fault.caught_by));
     }
-    let named: Vec<_> = named.difference(honest).map(String::as_str).collect();
-    match named.as_slice() {
-        [one] if *one == fault.caught_by => Outcome::Passed(format!("named by {one}")),
-        [] => Outcome::Failed("nothing named it".to_owned()),
-        others => Outcome::Failed(format!(
-            "named by {}, not by {} alone",
-            others.join(", "),
-            fault.caught_by
+    named.retain(|name, _| !honest.contains_key(name));
+    let by_its_check = named.remove(fault.caught_by).is_some();
+    match (by_its_check, named.is_empty()) {
+        (true, true) => Outcome::Passed(format!("named by {}", fault.caught_by)),
+        (false, true) => Outcome::Failed("nothing named it".to_owned()),
+        (_, false) => Outcome::Failed(format!(
+            "named by others than {}: {}",
+            fault.caught_by,
+            said(&named)
         )),
     }
+}
+
+fn said(named: &Named) -> String {
+    let each = named.iter().map(|(name, why)| format!("{name} ({why})"));
+    each.collect::<Vec<_>>().join(", ")
 }
 
 /// Answers what the server answers, but for the fault.
@@ -389,6 +397,7 @@ fn instance_lists(document: &mut Value) -> Vec<&mut Vec<Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn every_fault_has_a_check_of_its_own() {
@@ -400,19 +409,20 @@ mod tests {
 
     #[test]
     fn a_fault_must_be_named_by_its_check_and_by_no_other() {
-        let set = |names: &[&str]| {
+        let set = |names: &[&'static str]| {
             names
                 .iter()
-                .map(|name| (*name).to_owned())
-                .collect::<BTreeSet<_>>()
+                .map(|name| (*name, "why".to_owned()))
+                .collect::<Named>()
         };
         let fault = &FAULTS[0];
         let honest = set(&["xml"]);
-        let judged = |named: &[&str]| judge(fault, &honest, Ok(set(named)));
+        let judged = |named: &[&'static str]| judge(fault, &honest, Ok(set(named)));
         assert!(matches!(judged(&["register-204", "xml"]), Outcome::Passed(_)));
         assert!(matches!(judged(&["xml"]), Outcome::Failed(_)));
         for other in ["hash", "vip"] {
             assert!(matches!(judged(&["register-204", other]), Outcome::Failed(_)));
+            assert!(matches!(judged(&[other]), Outcome::Failed(_)));
         }
         assert!(matches!(
             judge(fault, &set(&["register-204"]), Ok(set(&[]))),

@@ -1,7 +1,10 @@
 //! The server under test, spoken to by hand.
 
 use std::fmt;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use base64::Engine;
@@ -10,6 +13,7 @@ use serde_json::{Value, json};
 use super::http::{self, HttpError, Request, Response};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Where a Eureka API is.
 #[derive(Clone, Debug)]
@@ -19,6 +23,7 @@ pub(crate) struct Target {
     /// The path of the API, such as `/eureka` or `/eureka/v2`; no slash at the end.
     pub(crate) prefix: String,
     credentials: Option<String>,
+    busy: Arc<AtomicUsize>,
 }
 
 /// Whose server it is, as far as its differences matter.
@@ -75,6 +80,7 @@ impl Target {
             address,
             prefix,
             credentials,
+            busy: Arc::default(),
         })
     }
 
@@ -103,8 +109,27 @@ impl Target {
         }
     }
 
+    /// Sends a request; again after a pause while the server asks for one (503 with `Retry-After`).
     pub(crate) fn send(&self, request: &Request) -> Result<Response, HttpError> {
-        http::exchange(&self.address, request, ANSWER_WITHIN)
+        let start = Instant::now();
+        loop {
+            let response = http::exchange(&self.address, request, ANSWER_WITHIN)?;
+            let pause = response
+                .header("retry-after")
+                .and_then(|seconds| seconds.parse().ok());
+            match pause {
+                Some(seconds) if response.status == 503 && start.elapsed() < ANSWER_WITHIN => {
+                    self.busy.fetch_add(1, Ordering::Relaxed);
+                    thread::sleep(Duration::from_secs(seconds).min(LONGEST_PAUSE));
+                }
+                Some(_) | None => return Ok(response),
+            }
+        }
+    }
+
+    /// How often the server was too busy to answer.
+    pub(crate) fn busy(&self) -> usize {
+        self.busy.load(Ordering::Relaxed)
     }
 
     /// A GET that accepts JSON.
@@ -290,6 +315,8 @@ pub(crate) fn now_millis() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{BufReader, Write};
+    use std::net::TcpListener;
 
     #[test]
     fn a_url_has_its_parts() {
@@ -309,6 +336,25 @@ mod tests {
             "example.org:80"
         );
         assert!(Target::parse("https://example.org").is_err());
+    }
+
+    #[test]
+    fn a_busy_server_is_asked_again_and_a_refusing_one_is_not() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let target = Target::parse(&format!("http://{}/eureka", listener.local_addr().unwrap())).unwrap();
+        let answers = ["503 -\r\nRetry-After: 0", "200 -", "503 -"];
+        let server = thread::spawn(move || {
+            for answer in answers {
+                let (stream, _) = listener.accept().unwrap();
+                http::read_request(&mut BufReader::new(&stream), |_| ()).unwrap();
+                let head = format!("HTTP/1.1 {answer}\r\nContent-Length: 0\r\n\r\n");
+                (&stream).write_all(head.as_bytes()).unwrap();
+            }
+        });
+        assert_eq!(target.get("/apps").unwrap().status, 200);
+        assert_eq!(target.get("/apps").unwrap().status, 503);
+        assert_eq!(target.busy(), 1);
+        server.join().unwrap();
     }
 
     #[test]
