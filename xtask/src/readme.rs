@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::ci::cargo;
+use crate::ci::{cargo, execute};
 
 const LIBRARIES: [&str; 5] = ["registry-core", "replication", "http-api", "grpc-api", "client"];
 const OPERATING: &str = "docs/operating.md";
@@ -50,17 +51,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 fn operating() -> Result<(PathBuf, String)> {
     let path = crate::root().join(OPERATING);
     let page = fs::read_to_string(&path).context(OPERATING)?;
-    let mut print = cargo();
-    print.args([
-        "run",
-        "--quiet",
-        "--package",
-        "eureka-server",
-        "--",
-        "config",
-        "--markdown",
-    ]);
-    let printed = print.output()?;
+    // All of the workspace, because that is what the tests have built: one package alone would be built anew.
+    execute(cargo().args(["build", "--quiet", "--workspace", "--bins"]))?;
+    let own = std::env::current_exe()?;
+    let printed = Command::new(own.with_file_name("eureka"))
+        .args(["config", "--markdown"])
+        .output()?;
     ensure!(
         printed.status.success(),
         "eureka config: {}",
