@@ -15,11 +15,11 @@ use crate::watch::Ticks;
 /// Leases looked at per call, at most. Everything else is measured by how many of those looks it costs.
 const LEASES: usize = 256;
 /// What an eviction costs.
-const EVICTION: usize = 24;
+const EVICTION: usize = 32;
 /// What it costs to take a change out of the delta.
-const DELTA: usize = 4;
+const DELTA: usize = 8;
 /// A call stops when it had to copy this many pages, which is dearer than anything else.
-const COPIES: usize = 24;
+const COPIES: usize = 16;
 /// A lease that is held although it ran out is looked at again after this long, in milliseconds.
 const HELD: i64 = 5_000;
 /// Lease times in lists are taken again a little at a time, this often, in milliseconds.
