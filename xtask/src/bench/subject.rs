@@ -34,6 +34,9 @@ impl Subject {
             &retention,
             "--set",
             "log.level=warn",
+            // The generator takes what the processors have: that is no reason to shed.
+            "--set",
+            "limits.lag=1m",
         ]);
         Self::start("eureka", address, &mut command, "/health/live")
     }
