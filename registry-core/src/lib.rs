@@ -79,6 +79,7 @@ mod pages;
 mod peers;
 mod preservation;
 mod registry;
+mod repair;
 mod rng;
 #[cfg(feature = "shared")]
 mod shared;
@@ -104,6 +105,10 @@ pub use model::{
 pub use pages::Page;
 pub use preservation::{Heartbeats, Preservation, Share};
 pub use registry::Registry;
+pub use repair::{
+    BUCKETS, EXCHANGE_MAX, Entry, EntryState, LATE_MAX, Learned, Offer, RepairAnswer, RepairRequest, Stamp,
+    Stamped, Step,
+};
 #[cfg(feature = "shared")]
 pub use shared::{Clock, Cursor, EventSink, RegistryHandle, Subscription};
 pub use snapshot::{Application, Hold, LeaseTimes, LeaseView, Reads, Snapshot, reconcile_hash};

@@ -4,6 +4,7 @@ mod leave;
 mod overrule;
 mod register;
 mod renew;
+mod repair;
 #[cfg(test)]
 mod tests;
 mod timeouts;

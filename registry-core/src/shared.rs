@@ -19,9 +19,10 @@ use crate::event::Event;
 use crate::model::{Instance, InstanceKey, Status};
 use crate::preservation::Preservation;
 use crate::registry::Registry;
+use crate::repair::{Learned, RepairAnswer, RepairRequest, Step};
 use crate::snapshot::{LeaseView, Snapshot};
 use crate::stats::{Reason, Stats};
-use crate::time::Now;
+use crate::time::{Mono, Now};
 
 mod cursor;
 mod subscription;
@@ -235,6 +236,32 @@ impl RegistryHandle {
     /// See [`Registry::overrides`].
     pub fn overrides(&self, after: Option<&InstanceKey>, limit: usize) -> Vec<(InstanceKey, Status)> {
         self.ask(|registry, _| registry.overrides(after, limit))
+    }
+
+    /// See [`Registry::repair_request`].
+    pub fn repair_request(&self, step: &Step) -> RepairRequest {
+        self.change(|registry, now| registry.repair_request(now, step))
+    }
+
+    /// See [`Registry::repair_answer`].
+    pub fn repair_answer(&self, origin: Origin, request: RepairRequest) -> RepairAnswer {
+        self.change(|registry, now| registry.repair_answer(now, origin, request))
+    }
+
+    /// See [`Registry::learn`].
+    pub fn learn(&self, origin: Origin, asked: Mono, step: &Step, answer: RepairAnswer) -> Learned {
+        self.change(|registry, now| registry.learn(now, origin, asked, step, answer))
+    }
+
+    /// Leases with their ages, in one hold of the lock: what a batch is filled in from.
+    pub fn live<'a>(
+        &self,
+        keys: impl IntoIterator<Item = &'a InstanceKey>,
+    ) -> Vec<Option<(LeaseView, Duration)>> {
+        self.ask(|registry, now| {
+            let live = |key| Some((registry.lease(now, key)?, registry.age(now, key)?));
+            keys.into_iter().map(live).collect()
+        })
     }
 
     /// See [`Registry::explain`].

@@ -1,6 +1,16 @@
-//! The peer mesh of a Eureka registry. **This crate is empty: nothing replicates yet.**
-//!
-//! It will hold a state machine without clock, thread or socket that keeps one queue for each peer, speaks to Java
-//! servers as one of them, and repairs differences between nodes of ours by digests; and, behind the feature `driver`,
-//! the task that gives it the time and executes what it asks for. Until then a server neither sends to peers nor copies
-//! from them at start-up. What *arrives* from a peer, Java's or ours, is applied: that is eureka-http-api's part.
+//! The peer mesh of a Eureka registry, as a deterministic state machine without clock, thread or socket.
+
+mod address;
+mod config;
+mod facts;
+mod mesh;
+mod message;
+
+pub use address::{AddressError, PeerAddress};
+pub use config::Config;
+pub use facts::{Alarm, AlarmKind, Facts, Inbound, LinkState, PeerFacts, PeerKind};
+pub use mesh::Mesh;
+pub use message::{
+    Action, Failure, Item, ItemOutcome, Live, NodeId, Outcome, Output, Probed, Pulled, RequestId, Rules,
+    Sender, Sending,
+};
