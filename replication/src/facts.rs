@@ -75,6 +75,8 @@ pub struct PeerFacts {
     pub conflicts: u64,
     /// Instances it did not know.
     pub missing: u64,
+    /// Items it answered with an error of their own, which were given up.
+    pub failed: u64,
     /// Items given up: the queue was full.
     pub overflowed: u64,
     /// Items given up: too old.

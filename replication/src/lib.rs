@@ -5,6 +5,7 @@ mod config;
 mod facts;
 mod mesh;
 mod message;
+mod peer;
 
 pub use address::{AddressError, PeerAddress};
 pub use config::Config;
