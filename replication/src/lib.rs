@@ -6,6 +6,7 @@ mod facts;
 mod mesh;
 mod message;
 mod peer;
+pub mod resolve;
 
 pub use address::{AddressError, PeerAddress};
 pub use config::Config;
