@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(Class::of(&Method::GET, "/apps"), Class::Other);
         assert_eq!(Class::of(&Method::GET, "/api/v1/instances"), Class::Read);
         assert_eq!(Class::of(&Method::GET, "/api/v1/changes"), Class::Read);
-        assert_eq!(Class::of(&Method::POST, "/api/v1/repair/root"), Class::Peer);
+        assert_eq!(Class::of(&Method::POST, "/api/v1/repair/compare"), Class::Peer);
         assert_eq!(Class::of(&Method::GET, "/health/live"), Class::Other);
     }
 

@@ -220,7 +220,7 @@ fn dispatch(
         ("GET", Route::Changes) => (Op::Changes, ours::changes(call)),
         ("GET", Route::Healthcheck) => (Op::Healthcheck, server::healthcheck(call)),
         // Peers come with replication.
-        (_, Route::Peers) => (Op::Other, Err(Refusal::NotFound)),
+        (_, Route::Peers | Route::Repair(_)) => (Op::Other, Err(Refusal::NotFound)),
         ("OPTIONS", route) => (Op::Other, Ok(server::options(call, &route))),
         (_, route) => (Op::Other, Err(Refusal::Method(route.methods()))),
     }

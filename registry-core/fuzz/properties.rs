@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use eureka_registry_core::wire::{
-    BatchItem, Codec, Dialect, Format, ItemAnswer, ListFrame, OutgoingItem, Registration, Route,
-    read_applications, read_batch, read_batch_answer, read_instance, read_registration, write_batch,
-    write_batch_answer, write_instance, write_list,
+    BatchItem, Codec, Dialect, Format, ItemAnswer, ListFrame, OutgoingItem, Registration, RepairKind, Route,
+    read_applications, read_batch, read_batch_answer, read_instance, read_registration, read_repair_answer,
+    read_repair_request, write_batch, write_batch_answer, write_instance, write_list, write_repair_answer,
+    write_repair_request,
 };
 use eureka_registry_core::{
     Action, DataCenter, Filter, Instance, LeaseTimes, LeaseView, Metadata, Status, Wall,
@@ -60,6 +61,21 @@ pub fn batch(data: &[u8]) {
         for (again, answer) in again.into_iter().zip(answers) {
             assert_eq!(again.status, answer.status);
             assert_eq!(again.newer.and_then(registered), answer.newer.map(normal_in_json));
+        }
+    }
+}
+
+/// A message of repair: each kind of request and answer.
+pub fn repair(data: &[u8]) {
+    for kind in RepairKind::ALL {
+        if let Ok(request) = read_repair_request(kind, data) {
+            assert_eq!(RepairKind::from(&request), kind);
+            let written = write_repair_request(&request);
+            assert_eq!(read_repair_request(kind, &written), Ok(request));
+        }
+        if let Ok(answer) = read_repair_answer(kind, data) {
+            let written = write_repair_answer(&answer);
+            assert_eq!(read_repair_answer(kind, &written), Ok(answer));
         }
     }
 }

@@ -23,6 +23,7 @@ mod error;
 mod json;
 mod list;
 mod registration;
+mod repair;
 mod replication;
 mod route;
 mod status_page;
@@ -34,6 +35,9 @@ pub use list::{
     write_list_piece, write_list_tail,
 };
 pub use registration::{GivenDataCenter, Registration, read_instance, read_registration, write_instance};
+pub use repair::{
+    RepairKind, read_repair_answer, read_repair_request, write_repair_answer, write_repair_request,
+};
 pub use replication::{
     BatchAnswer, BatchItem, ItemAnswer, OutgoingItem, ReceivedAnswer, read_batch, read_batch_answer,
     write_batch, write_batch_answer,

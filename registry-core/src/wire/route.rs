@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use super::RepairKind;
+
 /// A path of the API, its names decoded. [`Display`](fmt::Display) gives the path back, percent-encoded.
 ///
 /// Eureka's own stand under `/eureka/` and, the same, under `/eureka/v2/`.
@@ -67,6 +69,8 @@ pub enum Route {
     Preservation,
     /// `/api/v1/preservation/accept`
     PreservationAccept,
+    /// `/api/v1/repair/{kind}`: between nodes of ours.
+    Repair(RepairKind),
     /// `svips/{address}`
     SecureVip {
         /// Secure virtual address.
@@ -152,6 +156,7 @@ impl Route {
             ["peers"] => Some(Self::Peers),
             ["preservation"] => Some(Self::Preservation),
             ["preservation", "accept"] => Some(Self::PreservationAccept),
+            ["repair", kind] => RepairKind::parse(kind).map(Self::Repair),
             _ => None,
         }
     }
@@ -160,11 +165,10 @@ impl Route {
     pub fn methods(&self) -> &'static [&'static str] {
         match self {
             Self::App { .. } => &["POST", "GET", "OPTIONS"],
-            Self::Batch => &["POST", "OPTIONS"],
             Self::Instance { .. } => &["DELETE", "GET", "OPTIONS", "PUT"],
             Self::AsgStatus { .. } | Self::InstanceMetadata { .. } => &["OPTIONS", "PUT"],
             Self::InstanceStatus { .. } => &["DELETE", "OPTIONS", "PUT"],
-            Self::PreservationAccept => &["POST", "OPTIONS"],
+            Self::Batch | Self::PreservationAccept | Self::Repair(_) => &["POST", "OPTIONS"],
             Self::Apps
             | Self::Changes
             | Self::Delta
@@ -212,6 +216,7 @@ impl fmt::Display for Route {
             Self::Peers => f.write_str("/api/v1/peers"),
             Self::Preservation => f.write_str("/api/v1/preservation"),
             Self::PreservationAccept => f.write_str("/api/v1/preservation/accept"),
+            Self::Repair(kind) => write!(f, "/api/v1/repair/{}", kind.as_str()),
             Self::SecureVip { address } => write!(f, "/eureka/svips/{}", Encoded(address)),
             Self::Status => f.write_str("/eureka/status"),
             Self::StatusOverrides => f.write_str("/eureka/serverinfo/statusoverrides"),

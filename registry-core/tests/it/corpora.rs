@@ -50,6 +50,11 @@ fn documents_in_xml() {
 }
 
 #[test]
+fn repairs() {
+    replay("repair", properties::repair);
+}
+
+#[test]
 fn routes() {
     replay("route", properties::route);
 }

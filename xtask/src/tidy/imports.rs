@@ -11,7 +11,7 @@ const RUNTIMES: [&str; 4] = ["tokio", "hyper", "hyper_util", "tonic"];
 /// The only modules of a library that may touch a runtime.
 const EDGES: [&str; 4] = ["driver", "http", "service", "watch"];
 /// The machine's modules that `wire` may read: what bytes are made of, and nothing that decides.
-const WIRE_READS: [&str; 5] = ["model", "snapshot", "time", "digest", "wire"];
+const WIRE_READS: [&str; 6] = ["model", "snapshot", "repair", "time", "digest", "wire"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let mut violations = Vec::new();

@@ -1,7 +1,7 @@
 //! Instances as JSON: every field in the place where Java's encoders have it.
 
 use super::text::{write_integer, write_member, write_string};
-use crate::model::{DataCenter, Instance, Metadata, Port};
+use crate::model::{DataCenter, Instance, LeaseTerms, Metadata, Port};
 use crate::snapshot::{LeaseTimes, LeaseView};
 
 /// Appends `{"instance":{..}}`.
@@ -28,16 +28,7 @@ pub(in crate::wire) fn write_status_page_instance(view: &LeaseView, out: &mut Ve
 
 fn write_fields(view: &LeaseView, out: &mut Vec<u8>) {
     let instance = &*view.instance;
-    out.push(b'{');
-    if let Some(id) = &instance.instance_id {
-        write_member(r#""instanceId":"#, id, out);
-        out.push(b',');
-    }
-    write_member(r#""hostName":"#, &instance.host_name, out);
-    write_member(r#","app":"#, &instance.app, out);
-    write_member(r#","ipAddr":"#, &instance.ip_address, out);
-    write_optional(r#","sid":"#, instance.sid.as_deref(), out);
-    write_member(r#","status":"#, instance.status.as_str(), out);
+    write_names(instance, out);
     write_member(
         r#","overriddenStatus":"#,
         instance.overridden_status.as_str(),
@@ -54,6 +45,29 @@ fn write_fields(view: &LeaseView, out: &mut Vec<u8>) {
     } else {
         write_map(&instance.metadata, |_| true, out);
     }
+    write_texts(instance, out);
+    let coordinating = if view.coordinating { "true" } else { "false" };
+    write_member(r#","isCoordinatingDiscoveryServer":"#, coordinating, out);
+    out.extend_from_slice(br#","lastUpdatedTimestamp":""#);
+    write_integer(view.last_updated.0, out);
+    out.push(b'"');
+    write_last_dirty(instance, out);
+}
+
+fn write_names(instance: &Instance, out: &mut Vec<u8>) {
+    out.push(b'{');
+    if let Some(id) = &instance.instance_id {
+        write_member(r#""instanceId":"#, id, out);
+        out.push(b',');
+    }
+    write_member(r#""hostName":"#, &instance.host_name, out);
+    write_member(r#","app":"#, &instance.app, out);
+    write_member(r#","ipAddr":"#, &instance.ip_address, out);
+    write_optional(r#","sid":"#, instance.sid.as_deref(), out);
+    write_member(r#","status":"#, instance.status.as_str(), out);
+}
+
+fn write_texts(instance: &Instance, out: &mut Vec<u8>) {
     write_optional(r#","appGroupName":"#, instance.app_group.as_deref(), out);
     write_optional(r#","homePageUrl":"#, instance.home_page_url.as_deref(), out);
     write_optional(r#","statusPageUrl":"#, instance.status_page_url.as_deref(), out);
@@ -66,16 +80,30 @@ fn write_fields(view: &LeaseView, out: &mut Vec<u8>) {
         instance.secure_vip_address.as_deref(),
         out,
     );
-    let coordinating = if view.coordinating { "true" } else { "false" };
-    write_member(r#","isCoordinatingDiscoveryServer":"#, coordinating, out);
-    out.extend_from_slice(br#","lastUpdatedTimestamp":""#);
-    write_integer(view.last_updated.0, out);
-    out.push(b'"');
+}
+
+fn write_last_dirty(instance: &Instance, out: &mut Vec<u8>) {
     if let Some(last_dirty) = instance.last_dirty {
         out.extend_from_slice(br#","lastDirtyTimestamp":""#);
         write_integer(last_dirty, out);
         out.push(b'"');
     }
+}
+
+/// Appends what an instance reported, in the same fields, and nothing that the registry knows besides.
+pub(in crate::wire) fn write_reported(instance: &Instance, out: &mut Vec<u8>) {
+    write_names(instance, out);
+    write_ports(instance, out);
+    out.extend_from_slice(br#","countryId":"#);
+    write_integer(instance.country_id, out);
+    write_data_center(&instance.data_center, |_| true, out);
+    write_terms(instance.lease, out);
+    out.extend_from_slice(br#"},"metadata":"#);
+    write_map(&instance.metadata, |_| true, out);
+    write_texts(instance, out);
+    write_last_dirty(instance, out);
+    write_optional(r#","asgName":"#, instance.asg_name.as_deref(), out);
+    out.push(b'}');
 }
 
 /// Appends an instance with the reduced field set.
@@ -163,10 +191,7 @@ fn write_map(map: &Metadata, keep: fn(&str) -> bool, out: &mut Vec<u8>) {
 }
 
 fn write_lease(lease: &LeaseTimes, out: &mut Vec<u8>) {
-    out.extend_from_slice(br#","leaseInfo":{"renewalIntervalInSecs":"#);
-    write_integer(lease.terms.renewal_interval_secs, out);
-    out.extend_from_slice(br#","durationInSecs":"#);
-    write_integer(lease.terms.duration_secs, out);
+    write_terms(lease.terms, out);
     out.extend_from_slice(br#","registrationTimestamp":"#);
     write_integer(lease.registered.0, out);
     out.extend_from_slice(br#","lastRenewalTimestamp":"#);
@@ -176,4 +201,12 @@ fn write_lease(lease: &LeaseTimes, out: &mut Vec<u8>) {
     out.extend_from_slice(br#","serviceUpTimestamp":"#);
     write_integer(lease.service_up.0, out);
     out.push(b'}');
+}
+
+/// Opens the lease.
+fn write_terms(terms: LeaseTerms, out: &mut Vec<u8>) {
+    out.extend_from_slice(br#","leaseInfo":{"renewalIntervalInSecs":"#);
+    write_integer(terms.renewal_interval_secs, out);
+    out.extend_from_slice(br#","durationInSecs":"#);
+    write_integer(terms.duration_secs, out);
 }

@@ -22,6 +22,11 @@ pub(in crate::wire) fn root(body: &[u8]) -> Result<Raw<'_>, DecodeError> {
     <&RawValue>::deserialize(&mut document).map_err(|error| malformed(&error))
 }
 
+/// The only value of a document.
+pub(in crate::wire) fn whole(body: &[u8]) -> Result<Raw<'_>, DecodeError> {
+    serde_json::from_slice(body).map_err(|error| malformed(&error))
+}
+
 /// Calls `each` with every member of the object that is called `name`, in order, repeated names too.
 pub(in crate::wire) fn members<'a>(
     name: &str,
@@ -65,7 +70,7 @@ pub(in crate::wire) fn is_null(value: Raw<'_>) -> bool {
     value.get() == "null"
 }
 
-pub(super) fn is_array(value: Raw<'_>) -> bool {
+pub(in crate::wire) fn is_array(value: Raw<'_>) -> bool {
     value.get().starts_with('[')
 }
 

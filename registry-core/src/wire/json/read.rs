@@ -34,18 +34,29 @@ pub(in crate::wire) fn read_wrapped_instance(body: &[u8], dialect: Dialect) -> R
 
 /// Reads an instance without its root.
 pub(in crate::wire) fn read_instance(value: Raw<'_>, dialect: Dialect) -> Result<Draft, DecodeError> {
-    let mut reader = Reader {
-        draft: Draft::new(),
-        dialect,
-        ended: false,
-    };
-    reader.read_fields(value, 0)?;
-    let mut draft = reader.draft;
+    let mut draft = read_fields(value, dialect, false)?;
     if dialect == Dialect::Java && draft.registration.app.is_none() {
         return Err(DecodeError::Unexpected("missing `app`".into()));
     }
     derive_id(&mut draft);
     Ok(draft)
+}
+
+/// Reads an instance as `write_reported` wrote it: nothing is derived, dropped or turned to upper case, so that what came
+/// by XML has the same content hash on every node.
+pub(in crate::wire) fn read_reported(value: Raw<'_>) -> Result<Draft, DecodeError> {
+    read_fields(value, Dialect::Lenient, true)
+}
+
+fn read_fields(value: Raw<'_>, dialect: Dialect, verbatim: bool) -> Result<Draft, DecodeError> {
+    let mut reader = Reader {
+        draft: Draft::new(),
+        dialect,
+        verbatim,
+        ended: false,
+    };
+    reader.read_fields(value, 0)?;
+    Ok(reader.draft)
 }
 
 /// Spring's server finds the id of its oldest clients in their metadata.
@@ -71,6 +82,8 @@ fn derive_id(draft: &mut Draft) {
 struct Reader {
     draft: Draft,
     dialect: Dialect,
+    /// Takes texts as they are where Java changes them.
+    verbatim: bool,
     /// Under Java's rules: an unknown object has ended the instance.
     ended: bool,
 }
@@ -105,7 +118,12 @@ impl Reader {
             }
             "app" => draft.set_app(&scalar(name, value)?),
             "appGroupName" => {
-                draft.registration.app_group = Some(crate::model::upper(&scalar(name, value)?));
+                let group = scalar(name, value)?;
+                draft.registration.app_group = Some(if self.verbatim {
+                    Arc::from(group)
+                } else {
+                    crate::model::upper(&group)
+                });
             }
             "sid" => draft.set_sid(&scalar(name, value)?),
             "status" => draft.registration.status = draft::status(&scalar(name, value)?),
@@ -118,10 +136,12 @@ impl Reader {
             }
             "countryId" => draft.registration.country_id = small_integer(name, value)?,
             "dataCenterInfo" => {
-                draft.registration.data_center = read_data_center(value, self.dialect)?;
+                draft.registration.data_center = read_data_center(value, self.dialect, self.verbatim)?;
             }
             "leaseInfo" => read_lease(value, draft)?,
-            "metadata" => draft.registration.metadata = read_metadata(value, self.dialect)?,
+            "metadata" => {
+                draft.registration.metadata = read_metadata(value, self.dialect, self.verbatim)?;
+            }
             "isCoordinatingDiscoveryServer" => draft.coordinating = boolean(name, value)?,
             "lastUpdatedTimestamp" => draft.last_updated = integer(name, value)?.unwrap_or(0),
             "lastDirtyTimestamp" => draft.registration.last_dirty = integer(name, value)?,
@@ -214,7 +234,11 @@ enum Class {
     Unknown,
 }
 
-fn read_data_center(value: Raw<'_>, dialect: Dialect) -> Result<GivenDataCenter, DecodeError> {
+fn read_data_center(
+    value: Raw<'_>,
+    dialect: Dialect,
+    verbatim: bool,
+) -> Result<GivenDataCenter, DecodeError> {
     let mut class = Class::Unknown;
     let mut name_given = None;
     let mut machine = None;
@@ -252,7 +276,7 @@ fn read_data_center(value: Raw<'_>, dialect: Dialect) -> Result<GivenDataCenter,
     if class == Class::Amazon || name_given.as_deref() == Some("Amazon") {
         let machine = machine.filter(|value| !is_null(value));
         let machine = match machine {
-            Some(value) => read_metadata(value, dialect)?,
+            Some(value) => read_metadata(value, dialect, verbatim)?,
             None => Metadata::default(),
         };
         return Ok(GivenDataCenter::Named(DataCenter::Amazon(machine)));
@@ -286,8 +310,9 @@ fn read_lease(value: Raw<'_>, draft: &mut Draft) -> Result<(), DecodeError> {
     })
 }
 
-/// Text pairs. Other scalars become their text, `null` becomes `"null"`, Java's own marker `@class` is dropped.
-fn read_metadata(value: Raw<'_>, dialect: Dialect) -> Result<Metadata, DecodeError> {
+/// Text pairs. Other scalars become their text, `null` becomes `"null"`, Java's own marker `@class` is dropped unless they
+/// are taken `verbatim`.
+fn read_metadata(value: Raw<'_>, dialect: Dialect, verbatim: bool) -> Result<Metadata, DecodeError> {
     if dialect == Dialect::Lenient && is_array(value) {
         // How PHP spells an empty map.
         elements(value, |_| {
@@ -297,10 +322,11 @@ fn read_metadata(value: Raw<'_>, dialect: Dialect) -> Result<Metadata, DecodeErr
     }
     let mut pairs: Vec<(String, Cow<'_, str>)> = Vec::new();
     members("metadata", value, |name, value| {
-        if name == "@class" {
+        if name == "@class" && !verbatim {
             return Ok(());
         }
-        if pairs.len() == METADATA_PAIRS {
+        // A client may have brought together more by and by.
+        if pairs.len() == METADATA_PAIRS && !verbatim {
             return Err(DecodeError::TooComplex);
         }
         let text = text(name, value)?.unwrap_or(Cow::Borrowed("null"));

@@ -2,6 +2,7 @@
 
 mod decode;
 mod encode;
+mod repair;
 mod route;
 
 use std::sync::Arc;

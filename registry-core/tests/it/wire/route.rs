@@ -1,6 +1,6 @@
 //! Paths.
 
-use eureka_registry_core::wire::Route;
+use eureka_registry_core::wire::{RepairKind, Route};
 
 fn instance(app: &str, id: &str) -> Option<Route> {
     Some(Route::Instance {
@@ -27,6 +27,12 @@ fn both_prefixes_slashes_and_matrix_parameters_lead_to_the_same_route() {
         Route::parse("/api/v1/preservation/accept"),
         Some(Route::PreservationAccept)
     );
+    for kind in RepairKind::ALL {
+        let path = format!("/api/v1/repair/{}", kind.as_str());
+        let route = Route::Repair(kind);
+        assert_eq!(route.to_string(), path);
+        assert_eq!(Route::parse(&path), Some(route), "{path}");
+    }
 }
 
 #[test]
@@ -74,6 +80,13 @@ fn what_is_no_path_of_ours_is_none() {
         "/eureka/asg/a",
         "/api/v1",
         "/api/v2/node",
+        "/api/v1/repair",
+        "/api/v1/repair/root",
+        "/api/v1/repair/Compare",
+        "/api/v1/repair/copy/x",
+        "/api/v1/repair/..%2fcopy",
+        "/eureka/repair/copy",
+        "/api/repair/copy",
         "/eureka/apps/%zz",
         "/eureka/apps/%2",
         "/eureka/apps/%",
@@ -105,6 +118,7 @@ fn methods_are_listed_in_java_s_order() {
     assert_eq!(allow("/eureka/apps/A/i"), "DELETE,GET,OPTIONS,PUT");
     assert_eq!(allow("/eureka/asg/a/status"), "OPTIONS,PUT");
     assert_eq!(allow("/eureka/peerreplication/batch"), "POST,OPTIONS");
+    assert_eq!(allow("/api/v1/repair/copy"), "POST,OPTIONS");
 }
 
 #[test]

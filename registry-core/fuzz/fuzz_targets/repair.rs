@@ -1,0 +1,5 @@
+//! See `properties::repair`.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| properties::repair(data));
