@@ -2,16 +2,16 @@
 
 mod cases;
 mod clients;
-mod drivers;
+pub(crate) mod drivers;
 mod expect;
 mod expectations;
 mod fields;
-mod http;
+pub(crate) mod http;
 mod normal;
 mod recorded;
-mod report;
+pub(crate) mod report;
 mod selftest;
-mod target;
+pub(crate) mod target;
 mod tee;
 mod wire;
 

@@ -7,6 +7,7 @@
 
 mod bench;
 mod ci;
+mod cluster;
 mod conformance;
 mod fuzz;
 mod mutants;
@@ -35,6 +36,7 @@ struct Arguments {
 enum Task {
     Bench(bench::Arguments),
     Ci(ci::Arguments),
+    Cluster(cluster::Arguments),
     Conformance(conformance::Arguments),
     Fuzz(fuzz::Arguments),
     Mutants(mutants::Arguments),
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().task {
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Ci(arguments) => ci::run(&arguments),
+        Task::Cluster(arguments) => cluster::run(&arguments),
         Task::Conformance(arguments) => conformance::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Mutants(arguments) => mutants::run(&arguments),

@@ -287,7 +287,7 @@ fn on_path(command: &str) -> bool {
 }
 
 /// Copies a folder; a file that is the same already keeps its time, so that builds beside it stay fresh.
-fn copy_changed(from: &Path, to: &Path) -> Result<()> {
+pub(crate) fn copy_changed(from: &Path, to: &Path) -> Result<()> {
     const BUILT: [&str; 4] = ["node_modules", "target", "venv", "__pycache__"];
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
