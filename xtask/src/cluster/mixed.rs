@@ -1,13 +1,12 @@
 //! One Java server and two of ours, each the peer of the others: whatever is done at one shows at all.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use serde_json::Value;
 
+use super::clients::{Clients, Habits};
 use super::servers::{Java, Place, Server, Workshop};
 use crate::conformance::http::{HttpError, Request, Response, poll};
 use crate::conformance::report::{Outcome, Report};
@@ -19,8 +18,12 @@ const PATIENCE: Duration = Duration::from_secs(15);
 const ACQUAINTANCE: Duration = Duration::from_secs(60);
 /// Clients renew this often.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// Clients that renew while servers are restarted, shared among the servers.
-const CLIENTS: usize = 21;
+const HABITS: Habits = Habits {
+    per_server: 7,
+    heartbeat: HEARTBEAT,
+    lease_seconds: 90,
+    writes: false,
+};
 /// Under which servers register themselves.
 const APP: &str = "EUREKA-SERVER";
 
@@ -63,10 +66,10 @@ pub(super) fn run(workshop: &Workshop, java: Java, report: &Report) -> Result<()
     for origin in 0..servers.len() {
         mixed.whatever_is_done_shows(&servers, origin);
     }
-    let clients = Clients::start(&servers);
-    mixed.all_clients_are_everywhere(&servers);
-    mixed.restarted_empty(&mut servers, 1)?;
-    mixed.restarted_empty(&mut servers, 0)?;
+    let clients = Clients::start(&servers.each_ref(), "KIT-CLIENTS", HABITS);
+    mixed.all_clients_are_everywhere(&servers, &clients);
+    mixed.restarted_empty(&mut servers, 1, &clients)?;
+    mixed.restarted_empty(&mut servers, 0, &clients)?;
     drop(clients);
     mixed.leaves(&mut servers)?;
     Ok(())
@@ -221,20 +224,21 @@ impl Mixed<'_> {
         .collect()
     }
 
-    fn all_clients_are_everywhere(&self, servers: &[Server]) {
+    fn all_clients_are_everywhere(&self, servers: &[Server], clients: &Clients) {
         for server in servers {
-            let listed = poll(PATIENCE, || lists_all(&server.target()));
+            let listed = poll(PATIENCE, || lists_all(&server.target(), clients));
             self.step(
-                &format!("{CLIENTS} clients of all servers are at {}", server.name),
+                &format!("the clients of all servers are at {}", server.name),
                 listed,
             );
         }
     }
 
     /// Killed and started with nothing: its first list is whole if it is ours; all of them are within two heartbeats.
-    fn restarted_empty(&self, servers: &mut [Server], index: usize) -> Result<()> {
+    fn restarted_empty(&self, servers: &mut [Server], index: usize, clients: &Clients) -> Result<()> {
         let is_java = index == 0;
         let server = &mut servers[index];
+        clients.excuse(index, true);
         server.kill();
         server.spawn()?;
         server.listening()?;
@@ -246,13 +250,13 @@ impl Mixed<'_> {
             Err(error) => Err(error.to_string()),
         });
         if !is_java {
-            let first = first.and_then(|list| count(&list));
+            let first = first.and_then(|list| whole(&list, clients));
             self.step(
                 &format!("the first list of {}, restarted empty, is whole", server.name),
                 first,
             );
         }
-        let full = poll(2 * HEARTBEAT + PATIENCE, || lists_all(&target));
+        let full = poll(2 * HEARTBEAT + PATIENCE, || lists_all(&target, clients));
         let took = started.elapsed();
         let in_time = full.and_then(|_| {
             let told = format!("{:.2} s", took.as_secs_f64());
@@ -357,67 +361,22 @@ fn status(answer: Result<Response, HttpError>) -> Result<u16, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Clients that renew, each at its own server, and register again when they are told that they are unknown.
-struct Clients {
-    stopping: Arc<AtomicBool>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl Clients {
-    fn start(servers: &[Server]) -> Self {
-        let targets: Vec<Target> = servers.iter().map(Server::target).collect();
-        let clients: Vec<Instance> = (0..CLIENTS).map(client).collect();
-        let stopping = Arc::new(AtomicBool::new(false));
-        let stop = Arc::clone(&stopping);
-        let thread = thread::spawn(move || {
-            while !stop.load(Ordering::Relaxed) {
-                for (index, client) in clients.iter().enumerate() {
-                    // A server that is down is asked again at the next heartbeat, as real clients do.
-                    let target = &targets[index % targets.len()];
-                    if target
-                        .renew(&client.app, &client.id)
-                        .is_ok_and(|answer| answer.status == 404)
-                    {
-                        let _ = target.register(client);
-                    }
-                }
-                thread::park_timeout(HEARTBEAT);
-            }
-        });
-        Self {
-            stopping,
-            thread: Some(thread),
-        }
-    }
-}
-
-impl Drop for Clients {
-    fn drop(&mut self) {
-        self.stopping.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            thread.thread().unpark();
-            let _ = thread.join();
-        }
-    }
-}
-
-fn client(index: usize) -> Instance {
-    Instance::new("KIT-CLIENTS", &format!("client-{index}:kit:80"))
-}
-
 /// Whether all clients are listed.
-fn lists_all(target: &Target) -> Result<String, String> {
-    count(&target.get_json("/apps")?)
+fn lists_all(target: &Target, clients: &Clients) -> Result<String, String> {
+    whole(&target.get_json("/apps")?, clients)
 }
 
-fn count(list: &Value) -> Result<String, String> {
-    let there = |index: &usize| {
-        let client = client(*index);
-        find_instance(list, &client.app, &client.id).is_some()
-    };
-    let listed = (0..CLIENTS).filter(there).count();
-    let told = format!("{listed} of {CLIENTS}, of {} in all", instances(list).len());
-    if listed == CLIENTS { Ok(told) } else { Err(told) }
+fn whole(list: &Value, clients: &Clients) -> Result<String, String> {
+    let missing = clients.missing(list);
+    let listed = instances(list).len();
+    if missing.is_empty() {
+        Ok(format!("{listed} instances"))
+    } else {
+        Err(format!(
+            "{} clients are missing among {listed} instances",
+            missing.len()
+        ))
+    }
 }
 
 /// Whether a server shows an instance as it should be, both alone and in the list.
