@@ -24,6 +24,8 @@ pub struct Sender(pub Arc<str>);
 
 /// Marks the request of a peer, if its value is exactly `true`.
 const X_REPLICATION: HeaderName = HeaderName::from_static("x-netflix-discovery-replication");
+/// The id of a node of ours, on requests to other nodes and on answers to them.
+pub(crate) const X_NODE: HeaderName = HeaderName::from_static("x-eureka-node");
 /// What a Java client or server calls itself.
 const IDENTITY_NAME: HeaderName = HeaderName::from_static("discoveryidentity-name");
 /// Where it says it is.
@@ -81,10 +83,25 @@ impl Call<'_> {
 
     /// Who asks: a peer if the header says exactly `true`.
     pub(crate) fn origin(&self) -> Origin {
-        match self.parts.headers.get(X_REPLICATION) {
-            Some(value) if value == "true" => self.peer(),
-            Some(_) | None => Origin::Client,
+        if self.is_replicated() {
+            self.peer()
+        } else {
+            Origin::Client
         }
+    }
+
+    /// Whether a single request says of itself that a server sends it on.
+    pub(crate) fn is_replicated(&self) -> bool {
+        match self.parts.headers.get(X_REPLICATION) {
+            Some(value) if value == "true" => true,
+            Some(_) | None => false,
+        }
+    }
+
+    /// Whether this very node sent the request, by way of an address that leads back to it.
+    pub(crate) fn is_own(&self) -> bool {
+        let own = self.config().node_id.as_bytes();
+        self.parts.headers.get_all(X_NODE).iter().any(|id| id == own)
     }
 
     /// The sender as a peer: what the server knows of it, else what it says itself.
@@ -157,6 +174,11 @@ impl Call<'_> {
         part: Part,
     ) -> Result<Answer, Refusal> {
         let gzip = self.gzip(part)?;
+        Ok(self.encoded(content_type, text, gzip))
+    }
+
+    /// A body made for this answer alone.
+    pub(crate) fn encoded(&self, content_type: &'static str, text: Vec<u8>, gzip: bool) -> Answer {
         let bytes = if gzip {
             self.api.compressors().member(&text)
         } else {
@@ -166,6 +188,6 @@ impl Call<'_> {
         if gzip {
             outcome::mark_gzip(&mut answer);
         }
-        Ok(answer)
+        answer
     }
 }

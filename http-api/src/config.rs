@@ -5,13 +5,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use eureka_registry_core::InstanceKey;
 use eureka_registry_core::wire::Dialect;
+use eureka_registry_core::{InstanceKey, LeaseExpiry};
 
 /// The settings of an [`Api`](crate::Api).
 #[derive(Clone)]
 pub struct Config {
-    /// Random name of this boot of the node: part of every `ETag`, shown at `/api/v1/node`.
+    /// Random name of this boot of the node: part of every `ETag`, shown at `/api/v1/node`, and told in `x-eureka-node` to
+    /// nodes of ours, for which it must be visible ASCII.
     pub node_id: Arc<str>,
     /// Version of the software, shown at `/api/v1/node`.
     pub version: Arc<str>,
@@ -47,6 +48,21 @@ pub struct Config {
     pub tell_empty: bool,
     /// Allows `POST /api/v1/preservation/accept`.
     pub operator: bool,
+    /// Serves `/api/v1/repair/...`, for peers of our kind.
+    pub repair: bool,
+    /// The rules of the registry, told to peers at `/api/v1/node`.
+    pub rules: Rules,
+}
+
+/// Lease rules that must be the same on all nodes: where they differ, some evict what others hold.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Rules {
+    /// When a lease runs out.
+    pub lease_expiry: LeaseExpiry,
+    /// Time between two eviction runs.
+    pub eviction_interval: Duration,
+    /// Whether evictions stop when too many are missing.
+    pub preservation: bool,
 }
 
 /// What a request may ask of the node.
@@ -147,6 +163,8 @@ impl Config {
             status_overrides: true,
             tell_empty: false,
             operator: false,
+            repair: false,
+            rules: Rules::from(&eureka_registry_core::Config::default()),
         }
     }
 
@@ -173,6 +191,16 @@ impl Config {
             allow: Allow::Netflix,
             tell_empty: false,
             ..Self::eureka_java(node_id)
+        }
+    }
+}
+
+impl From<&eureka_registry_core::Config> for Rules {
+    fn from(config: &eureka_registry_core::Config) -> Self {
+        Self {
+            lease_expiry: config.lease_expiry,
+            eviction_interval: config.eviction_interval,
+            preservation: config.preservation.enabled,
         }
     }
 }

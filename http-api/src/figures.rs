@@ -49,6 +49,7 @@ pub(crate) enum Operation {
     Preservation,
     Register,
     Renew,
+    Repair,
     SetStatus,
     Status,
     Vip,
@@ -78,6 +79,7 @@ impl Operation {
             Self::Preservation => "preservation",
             Self::Register => "register",
             Self::Renew => "renew",
+            Self::Repair => "repair",
             Self::SetStatus => "set_status",
             Self::Status => "status",
             Self::Vip => "vip",
@@ -86,7 +88,7 @@ impl Operation {
 }
 
 /// Every status the API answers; the last stands for any other.
-const STATUSES: [StatusCode; 15] = [
+const STATUSES: [StatusCode; 16] = [
     StatusCode::OK,
     StatusCode::NO_CONTENT,
     StatusCode::NOT_MODIFIED,
@@ -100,6 +102,7 @@ const STATUSES: [StatusCode; 15] = [
     StatusCode::PAYLOAD_TOO_LARGE,
     StatusCode::URI_TOO_LONG,
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
+    StatusCode::MISDIRECTED_REQUEST,
     StatusCode::SERVICE_UNAVAILABLE,
     StatusCode::INTERNAL_SERVER_ERROR,
 ];

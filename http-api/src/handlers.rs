@@ -4,5 +4,6 @@ pub(crate) mod instance;
 mod java;
 pub(crate) mod lists;
 pub(crate) mod ours;
+pub(crate) mod repair;
 pub(crate) mod replication;
 pub(crate) mod server;

@@ -61,7 +61,7 @@ mod service;
 pub use body::Body;
 pub use call::Sender;
 pub use class::Class;
-pub use config::{Allow, Config, Facts, Gzip, Limits, RateLimits};
+pub use config::{Allow, Config, Facts, Gzip, Limits, RateLimits, Rules};
 pub use figures::{
     ANSWERS_ENCODED, ANSWERS_NOT_KEPT, BATCH_INVALID, BATCH_ITEMS, BATCH_LEFT_OUT, BATCH_SIZE, ENCODED_BYTES,
     PAGES_ENCODED, RATE_LIMITED, REQUESTS,

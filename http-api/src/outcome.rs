@@ -70,7 +70,8 @@ pub(crate) fn renewed(outcome: Renewed) -> (StatusCode, Option<Arc<LeaseView>>) 
 
 /// An item of a batch that could not be read: 500 in Java where the item lacks something, else 400.
 pub(crate) fn unreadable_item(error: &ItemError, java_errors: bool) -> ItemAnswer {
-    let status = if java_errors && !matches!(error, ItemError::Unreadable(_)) {
+    let read = !matches!(error, ItemError::Registration { .. } | ItemError::Unreadable(_));
+    let status = if java_errors && read {
         StatusCode::INTERNAL_SERVER_ERROR
     } else {
         StatusCode::BAD_REQUEST
@@ -94,7 +95,7 @@ pub(crate) enum Refusal {
     MediaType(&'static str),
     /// Path and query are too long.
     UriTooLong,
-    /// A body, or what it says, is too big.
+    /// A body, or what it says, or what would be answered, is too big.
     TooLarge(TooLarge),
     /// A parameter has no value that makes sense.
     Parameter {
@@ -117,6 +118,8 @@ pub(crate) enum Refusal {
     RateLimited,
     /// Too many bytes of bodies are on their way in: later.
     Busy,
+    /// Sent by this very node to itself.
+    Own,
     /// Switched off.
     Forbidden(&'static str),
     /// There is nothing to be done with it here: auto-scaling groups are Amazon's.
@@ -128,6 +131,7 @@ pub(crate) enum Refusal {
 /// What is too big, and the limit in bytes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TooLarge {
+    Answer(usize),
     Body(usize),
     Metadata(usize),
     Text(usize),
@@ -149,6 +153,7 @@ impl Refusal {
             | Self::Unreadable(..)
             | Self::Invalid(..)
             | Self::Unsupported => StatusCode::BAD_REQUEST,
+            Self::Own => StatusCode::MISDIRECTED_REQUEST,
             Self::Held | Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::RateLimited | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::JavaFailure => StatusCode::INTERNAL_SERVER_ERROR,
@@ -165,6 +170,7 @@ impl Refusal {
             | Self::Held
             | Self::RateLimited
             | Self::Busy
+            | Self::Own
             | Self::Unsupported
             | Self::JavaFailure => empty(status),
             Self::Method(methods) => {
@@ -208,6 +214,7 @@ impl fmt::Display for Refusal {
             Self::NotAcceptable => f.write_str("only application/json and application/xml are served"),
             Self::MediaType(expected) => write!(f, "{expected} expected"),
             Self::UriTooLong => f.write_str("path and query too long"),
+            Self::TooLarge(TooLarge::Answer(limit)) => write!(f, "answer over {limit} bytes"),
             Self::TooLarge(TooLarge::Body(limit)) => write!(f, "body over {limit} bytes"),
             Self::TooLarge(TooLarge::Metadata(limit)) => write!(f, "metadata over {limit} bytes"),
             Self::TooLarge(TooLarge::Text(limit)) => {
@@ -221,6 +228,7 @@ impl fmt::Display for Refusal {
             Self::Invalid(_, invalid) => invalid.fmt(f),
             Self::Held => f.write_str("lists are held back"),
             Self::Busy => f.write_str("too many bodies"),
+            Self::Own => f.write_str("sent by this very node"),
             Self::RateLimited => f.write_str("too many reads"),
             Self::Forbidden(why) => f.write_str(why),
             Self::Unsupported => f.write_str("auto-scaling groups are not supported"),

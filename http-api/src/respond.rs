@@ -13,13 +13,13 @@ use http_body::Body as _;
 use parking_lot::Mutex;
 
 use crate::body::Body;
-use crate::call::Call;
+use crate::call::{Call, X_NODE};
 use crate::class::Class;
 use crate::config::Config;
 use crate::encoder::Encoder;
 use crate::figures::{Figures, Operation};
 use crate::gzip::Compressors;
-use crate::handlers::{instance, lists, ours, replication, server};
+use crate::handlers::{instance, lists, ours, repair, replication, server};
 use crate::limiter::Limiter;
 use crate::outcome::Refusal;
 use crate::pages::{Listing, Pages};
@@ -36,6 +36,8 @@ pub struct Api(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     registry: RegistryHandle,
+    /// The node's id as told to nodes of ours.
+    node: Option<HeaderValue>,
     config: Config,
     encoder: Arc<Encoder>,
     pages: Pages,
@@ -53,6 +55,7 @@ impl Api {
         let encoder = Arc::new(Encoder::new(&config));
         Self(Arc::new(Inner {
             registry,
+            node: HeaderValue::from_str(&config.node_id).ok(),
             pages: Pages::new(Arc::clone(&encoder)),
             selections: Selections::new(Arc::clone(&encoder)),
             limiter: Limiter::new(config.rate_limits.clone()),
@@ -70,6 +73,7 @@ impl Api {
         let (operation, result) = self.route(&parts, body);
         let mut answer = result.unwrap_or_else(|refusal| refusal.into_answer(self.config()));
         self.figures().answered(operation, answer.status());
+        self.introduce(&parts, &mut answer);
         if parts.method == Method::HEAD {
             drop_body(&mut answer);
         }
@@ -78,9 +82,19 @@ impl Api {
 
     /// Answers a request of which the body did not come whole.
     pub(crate) fn refuse(&self, parts: &Parts, refusal: Refusal) -> Answer {
-        let answer = refusal.into_answer(self.config());
+        let mut answer = refusal.into_answer(self.config());
         self.figures().answered(operation(parts), answer.status());
+        self.introduce(parts, &mut answer);
         answer
+    }
+
+    /// Tells a node of ours who answers, whatever it is answered.
+    fn introduce(&self, parts: &Parts, answer: &mut Answer) {
+        if let Some(node) = &self.0.node
+            && parts.headers.contains_key(X_NODE)
+        {
+            answer.headers_mut().insert(X_NODE, node.clone());
+        }
     }
 
     /// How it is configured.
@@ -167,6 +181,10 @@ impl Api {
             parts,
             query: Query::new(uri.query()),
         };
+        let from_peer = matches!(route, Route::Batch | Route::Repair(_)) || call.is_replicated();
+        if from_peer && call.is_own() {
+            return (operation(parts), Err(Refusal::Own));
+        }
         let method = match &parts.method {
             head if head == Method::HEAD => &Method::GET,
             method => method,
@@ -179,7 +197,10 @@ impl Api {
 fn operation(parts: &Parts) -> Operation {
     match Class::of(&parts.method, parts.uri.path()) {
         Class::Registration => Operation::Register,
-        Class::Peer => Operation::Batch,
+        Class::Peer => match Route::parse(parts.uri.path()) {
+            Some(Route::Repair(_)) => Operation::Repair,
+            Some(_) | None => Operation::Batch,
+        },
         Class::FullFetch | Class::Read | Class::Renewal | Class::Other => Operation::Other,
     }
 }
@@ -219,8 +240,10 @@ fn dispatch(
         ("GET", Route::Instances) => (Op::List, ours::instances(call)),
         ("GET", Route::Changes) => (Op::Changes, ours::changes(call)),
         ("GET", Route::Healthcheck) => (Op::Healthcheck, server::healthcheck(call)),
-        // Peers come with replication.
-        (_, Route::Peers | Route::Repair(_)) => (Op::Other, Err(Refusal::NotFound)),
+        // The server knows its peers.
+        (_, Route::Peers) => (Op::Other, Err(Refusal::NotFound)),
+        (_, Route::Repair(_)) if !call.config().repair => (Op::Repair, Err(Refusal::NotFound)),
+        ("POST", Route::Repair(kind)) => (Op::Repair, repair::answer(call, kind, &body)),
         ("OPTIONS", route) => (Op::Other, Ok(server::options(call, &route))),
         (_, route) => (Op::Other, Err(Refusal::Method(route.methods()))),
     }

@@ -276,6 +276,11 @@ impl Preserver {
         }
     }
 
+    /// What the last turn left.
+    pub(crate) fn preserving(&self) -> bool {
+        self.preserving
+    }
+
     /// Whether leases that ran out may be evicted at `now`.
     pub(crate) fn evicts(&self, now: Now) -> bool {
         match self.config.measure {

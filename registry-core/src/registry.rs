@@ -252,6 +252,7 @@ impl Registry {
             changes: self.changes.len(),
             delta: self.listing.delta_len(),
             version: self.changes.version(),
+            preserving: self.preserver.preserving(),
             ..self.counters
         }
     }

@@ -58,4 +58,6 @@ pub struct Stats {
     pub delta: usize,
     /// Version of the registry.
     pub version: u64,
+    /// Whether nobody is evicted, as the last [`Event::Preserving`](crate::Event::Preserving) told.
+    pub preserving: bool,
 }

@@ -56,12 +56,13 @@ impl App {
         let meters = Arc::new(Meters::new());
         let front = Arc::new(Front::new(&settings.limits, Arc::clone(&meters)));
         let (sink, events) = Sink::new(meters);
-        let registry = RegistryHandle::new(
-            compose::registry(&settings, [seed_one, seed_two], listener.address()),
-            Arc::new(SystemClock::start()),
-            Arc::new(sink),
-        );
-        let api = Api::new(registry.clone(), compose::api(config, node_id));
+        let registry_config = compose::registry(&settings, [seed_one, seed_two], listener.address());
+        let api_config = eureka_http_api::Config {
+            rules: eureka_http_api::Rules::from(&registry_config),
+            ..compose::api(config, node_id)
+        };
+        let registry = RegistryHandle::new(registry_config, Arc::new(SystemClock::start()), Arc::new(sink));
+        let api = Api::new(registry.clone(), api_config);
         let (stop_logging, stopped) = oneshot::channel();
         let logging = tokio::spawn(sink::log(events, stopped));
         tokio::spawn(evict::run(registry.clone(), Arc::clone(&front.meters)));

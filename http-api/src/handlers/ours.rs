@@ -17,7 +17,7 @@ mod bodies;
 
 use bodies::{
     ChangeBody, ChangesBody, InstancesBody, KeyBody, LastnBody, ListedBody, LostBody, NodeBody,
-    PreservationBody, RecentBody,
+    PreservationBody, RecentBody, RulesBody,
 };
 
 const JSON: &str = "application/json";
@@ -45,6 +45,8 @@ pub(crate) fn node(call: &Call<'_>) -> Result<Answer, Refusal> {
                 Reads::Open => "open",
                 Reads::Held(_) => "held",
             },
+            preserving: stats.preserving,
+            rules: RulesBody::new(config.rules),
             own: config.own.as_ref().map(KeyBody::new),
             config: config
                 .summary

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use eureka_registry_core::Origin;
 use eureka_registry_core::wire::{self, BatchItem, DecodeError, Format, ItemAnswer, Registration};
+use eureka_registry_core::{InstanceKey, Origin};
 use http::StatusCode;
 
 use crate::Answer;
@@ -58,7 +58,7 @@ fn apply(call: &Call<'_>, origin: &Origin, item: BatchItem) -> ItemAnswer {
             newer = copy;
             status
         }
-        BatchItem::Register { app, registration } => return register(call, origin, &app, *registration),
+        BatchItem::Register { key, registration } => return register(call, origin, &key, *registration),
         BatchItem::Cancel { key } => outcome::changed(registry.cancel(origin, &key)),
         BatchItem::StatusUpdate {
             key,
@@ -78,8 +78,8 @@ fn apply(call: &Call<'_>, origin: &Origin, item: BatchItem) -> ItemAnswer {
 }
 
 /// Always 200, as in Java: anything else would make the sender drop the whole batch, or send it again.
-fn register(call: &Call<'_>, origin: Origin, app: &Arc<str>, registration: Registration) -> ItemAnswer {
-    match registration.validate(app) {
+fn register(call: &Call<'_>, origin: Origin, key: &InstanceKey, registration: Registration) -> ItemAnswer {
+    match registration.validate(key.app()) {
         Ok(instance) => {
             call.registry()
                 .register(origin, Arc::new(instance), Duration::ZERO);

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::model::InstanceKey;
+
 /// Why a body could not be read. Nothing was changed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
@@ -85,6 +87,15 @@ pub enum ItemError {
     Status,
     /// A `DeleteStatusOverride` without `lastDirtyTimestamp` (refused by Java only).
     LastDirty,
+    /// A `Register` whose `instanceInfo` could not be read. Its sender will go on to send heartbeats.
+    Registration {
+        /// Whom the item names.
+        key: InstanceKey,
+        /// The dirty timestamp of the item.
+        last_dirty: Option<i64>,
+        /// What is wrong with the instance.
+        error: DecodeError,
+    },
     /// It could not be read.
     Unreadable(DecodeError),
 }
@@ -97,7 +108,7 @@ impl fmt::Display for ItemError {
             Self::Instance => f.write_str("missing instanceInfo"),
             Self::Status => f.write_str("missing or unknown status"),
             Self::LastDirty => f.write_str("missing lastDirtyTimestamp"),
-            Self::Unreadable(error) => error.fmt(f),
+            Self::Registration { error, .. } | Self::Unreadable(error) => error.fmt(f),
         }
     }
 }

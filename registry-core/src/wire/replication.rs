@@ -37,10 +37,10 @@ pub enum BatchItem {
         /// The override the sender holds.
         overridden: Option<Status>,
     },
-    /// As a registration under `app`; still to be validated.
+    /// As a registration under the application of `key`; still to be validated.
     Register {
-        /// The application the item names.
-        app: Arc<str>,
+        /// Whom the item names, as its heartbeats will.
+        key: InstanceKey,
         /// What is to be registered.
         registration: Box<Registration>,
     },
@@ -148,7 +148,11 @@ pub fn read_batch(body: &[u8], dialect: Dialect) -> Result<Vec<Result<BatchItem,
             return Err(DecodeError::TooComplex);
         }
         match read_item(value, dialect) {
-            Err(ItemError::Unreadable(error)) if dialect == Dialect::Java => return Err(error),
+            Err(ItemError::Unreadable(error) | ItemError::Registration { error, .. })
+                if dialect == Dialect::Java =>
+            {
+                return Err(error);
+            }
             item => items.push(item),
         }
         Ok(())
@@ -173,17 +177,19 @@ fn read_item(value: Raw<'_>, dialect: Dialect) -> Result<BatchItem, ItemError> {
         return Err(ItemError::Action);
     }
     let fields = read_fields(value, dialect)?;
+    let key = match (&fields.app, &fields.id) {
+        (Some(app), Some(id)) => Some(InstanceKey::new(app, id)),
+        _ => None,
+    };
+    let last_dirty = fields.last_dirty;
     // Java reads the instance of whatever item carries one, and fails the batch if it cannot.
-    let registration = match fields.instance {
-        Some(value) => Some(read_unwrapped(value, dialect)?),
+    let registration = match fields.instance.map(|value| read_unwrapped(value, dialect)) {
+        Some(Err(error)) => return Err(unreadable(error, fields.action.as_deref(), key, last_dirty)),
+        Some(Ok(registration)) => Some(registration),
         None => None,
     };
     let action = fields.action.ok_or(ItemError::Action)?;
-    let (Some(app), Some(id)) = (fields.app, fields.id) else {
-        return Err(ItemError::Key);
-    };
-    let key = InstanceKey::new(&app, &id);
-    let last_dirty = fields.last_dirty;
+    let key = key.ok_or(ItemError::Key)?;
     match &*action {
         "Cancel" => Ok(BatchItem::Cancel { key }),
         "DeleteStatusOverride" => match (&fields.status, last_dirty) {
@@ -206,7 +212,7 @@ fn read_item(value: Raw<'_>, dialect: Dialect) -> Result<BatchItem, ItemError> {
         }),
         "Register" => match registration {
             Some(registration) => Ok(BatchItem::Register {
-                app: Arc::clone(key.app()),
+                key,
                 registration: Box::new(registration),
             }),
             None => Err(ItemError::Instance),
@@ -224,6 +230,23 @@ fn read_item(value: Raw<'_>, dialect: Dialect) -> Result<BatchItem, ItemError> {
             Err(ItemError::Unreadable(DecodeError::Unexpected(text)))
         }
         _ => Err(ItemError::Action),
+    }
+}
+
+/// A registration that cannot be read still says whose heartbeats are to be expected.
+fn unreadable(
+    error: DecodeError,
+    action: Option<&str>,
+    key: Option<InstanceKey>,
+    last_dirty: Option<i64>,
+) -> ItemError {
+    match key {
+        Some(key) if action == Some("Register") => ItemError::Registration {
+            key,
+            last_dirty,
+            error,
+        },
+        Some(_) | None => ItemError::Unreadable(error),
     }
 }
 

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use eureka_registry_core::{
-    Change, DataCenter, Instance, InstanceKey, LeaseView, Measure, Port, Preservation, Recent, Share,
+    Change, DataCenter, Instance, InstanceKey, LeaseExpiry, LeaseView, Measure, Port, Preservation, Recent,
+    Share,
 };
 use serde::Serialize;
+
+use crate::config::Rules;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -18,8 +21,32 @@ pub(super) struct NodeBody<'a> {
     pub(super) instances: usize,
     pub(super) applications: usize,
     pub(super) reads: &'static str,
+    /// Nobody is evicted now.
+    pub(super) preserving: bool,
+    pub(super) rules: RulesBody,
     pub(super) own: Option<KeyBody<'a>>,
     pub(super) config: BTreeMap<&'a str, &'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RulesBody {
+    lease_expiry: &'static str,
+    eviction_interval_ms: u128,
+    preservation: bool,
+}
+
+impl RulesBody {
+    pub(super) fn new(rules: Rules) -> Self {
+        Self {
+            lease_expiry: match rules.lease_expiry {
+                LeaseExpiry::Exact => "exact",
+                LeaseExpiry::Doubled => "doubled",
+            },
+            eviction_interval_ms: rules.eviction_interval.as_millis(),
+            preservation: rules.preservation,
+        }
+    }
 }
 
 #[derive(Serialize)]

@@ -345,8 +345,8 @@ fn items_of_a_batch_stand_for_themselves() {
                 overridden,
                 ..
             }) => format!("renew {last_dirty:?} {overridden:?}"),
-            Ok(BatchItem::Register { app, registration }) => {
-                format!("register {app} {:?}", registration.host_name)
+            Ok(BatchItem::Register { key, registration }) => {
+                format!("register {key} {:?}", registration.host_name)
             }
             Ok(BatchItem::StatusUpdate { status, .. }) => format!("override {status}"),
             Err(error) => error.to_string(),
