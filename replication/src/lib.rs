@@ -2,7 +2,13 @@
 
 mod address;
 mod config;
+#[cfg(feature = "driver")]
+mod dns;
+#[cfg(feature = "driver")]
+pub mod driver;
 mod facts;
+#[cfg(feature = "driver")]
+mod http;
 mod mesh;
 mod message;
 mod peer;
