@@ -10,6 +10,12 @@ pub struct Config {
     pub seed: [u64; 2],
     /// Effective id of the node's own instance: it is shown as the coordinating discovery server.
     pub own_id: Option<Arc<str>>,
+    /// First half of the node's id: it tells its overrides from those of other nodes set in the same millisecond.
+    pub node: u64,
+    /// The owner calls [`handle_timeout`](crate::Registry::handle_timeout) at least this often, whether or not anything is
+    /// due: a longer gap between any two calls was a pause. `None`: it calls only when something is due, so that a pause
+    /// before that cannot be noticed.
+    pub called_every: Option<Duration>,
     /// When a lease that was renewed expires.
     pub lease_expiry: LeaseExpiry,
     /// How much longer than its duration a lease is kept that was last heard through a peer that cannot be reached now,
@@ -36,6 +42,28 @@ pub struct Config {
     pub change_log_limit: usize,
     /// Java's ways, one switch each.
     pub compat: Compat,
+}
+
+/// How long reads are held although the registry is open, while clients that renew are sent to register again.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Settle {
+    /// This long in any case.
+    pub at_least: Duration,
+    /// Then until this long no renewal was answered Missing.
+    pub quiet: Duration,
+    /// This long at most.
+    pub at_most: Duration,
+}
+
+impl Settle {
+    /// Exactly this long.
+    pub const fn exactly(hold: Duration) -> Self {
+        Self {
+            at_least: hold,
+            quiet: Duration::ZERO,
+            at_most: hold,
+        }
+    }
 }
 
 /// When a lease expires after a renewal.
@@ -101,6 +129,8 @@ impl Default for Config {
         Self {
             seed: [0, 0],
             own_id: None,
+            node: 0,
+            called_every: None,
             lease_expiry: LeaseExpiry::Exact,
             silent_peer_hold: 2,
             eviction_interval: Duration::from_secs(60),

@@ -1,176 +1,248 @@
-//! Hashes of what was reported, equal on every node: who wins where two copies have the same dirty timestamp.
+//! What is compared with other nodes: every lease that has not run out, summed up by the hash of its key.
+//!
+//! A lease is in the sums once it was left alone for two seconds, so that a change on its way to everybody is no
+//! difference. Renewals change nothing here. All sums are kept on transition; nothing looks at all leases.
 
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
 use core::hash::Hasher as _;
 
-use crate::hash::Hasher;
-use crate::model::{DataCenter, Instance, Metadata, Port, Status};
+use crate::content::content_hash;
+use crate::lease::Lease;
+use crate::leases::{Leases, Slot};
+use crate::model::{InstanceKey, Status};
+use crate::repair::BUCKETS;
+use crate::watch::Ticks;
 
-/// A hash of the content of an instance as it was reported: everything but the dirty timestamp, the override and what
-/// follows from it. `reported` is the status it was registered with. Part of what nodes tell each other, so it must not
-/// change.
-pub(crate) fn content_hash(instance: &Instance, reported: Status) -> u64 {
-    let Instance {
-        instance_id,
-        app,
-        app_group,
-        host_name,
-        ip_address,
-        sid,
-        port,
-        secure_port,
-        home_page_url,
-        status_page_url,
-        health_check_url,
-        secure_health_check_url,
-        vip_address,
-        secure_vip_address,
-        country_id,
-        data_center,
-        status: _,
-        overridden_status: _,
-        lease,
-        metadata,
-        last_dirty: _,
-        asg_name,
-    } = instance;
-    let mut content = Content(crate::hash::unkeyed());
-    let texts = [
-        instance_id,
-        &Some(app.clone()),
-        app_group,
-        &Some(host_name.clone()),
-        &Some(ip_address.clone()),
-        sid,
-        home_page_url,
-        status_page_url,
-        health_check_url,
-        secure_health_check_url,
-        vip_address,
-        secure_vip_address,
-        asg_name,
-    ];
-    for text in texts {
-        content.optional(text.as_deref());
-    }
-    content.port(*port);
-    content.port(*secure_port);
-    content.number(i64::from(*country_id));
-    content.number(i64::from(lease.renewal_interval_secs));
-    content.number(i64::from(lease.duration_secs));
-    content.optional(Some(reported.as_str()));
-    content.optional(Some(data_center.as_str()));
-    if let DataCenter::Amazon(machine) = data_center {
-        content.metadata(machine);
-    }
-    content.metadata(metadata);
-    content.0.finish()
+/// What changed is summed up when it was left alone for this long, in milliseconds.
+const SETTLED: i64 = 2_000;
+
+/// The sums, and who is in which.
+#[derive(Debug)]
+pub(crate) struct Digest {
+    sums: Vec<u64>,
+    /// All leases by bucket, in no order, also those that are in no sum.
+    rosters: Vec<Vec<Slot>>,
+    /// Those that changed lately, by when.
+    moving: BTreeMap<(Ticks, u64), Slot>,
+    marks: u64,
+    entries: usize,
 }
 
-/// Writes values so that no two different ones look the same.
-struct Content(Hasher);
+/// How a lease counts. Kept in the lease.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    bucket: u16,
+    /// Its place in the roster of the bucket.
+    position: usize,
+    /// Hash of its content, unless that changed since.
+    content: Option<u64>,
+    state: State,
+}
 
-impl Content {
-    fn number(&mut self, number: i64) {
-        self.0.write(&number.to_le_bytes());
+#[derive(Clone, Copy, Debug)]
+enum State {
+    /// It has run out.
+    Out,
+    /// It changed lately.
+    Moving((Ticks, u64)),
+    /// This is in the sum of its bucket.
+    Summed(u64),
+}
+
+impl Part {
+    /// Of a lease that was not there before; it counts from [`Digest::join`] on.
+    pub(crate) fn new(key: &InstanceKey) -> Self {
+        Self {
+            bucket: bucket(key),
+            position: 0,
+            content: None,
+            state: State::Out,
+        }
     }
 
-    fn optional(&mut self, text: Option<&str>) {
-        let Some(text) = text else {
-            return self.number(-1);
-        };
-        self.number(i64::try_from(text.len()).unwrap_or(i64::MAX));
-        self.0.write(text.as_bytes());
+    /// Whether it is compared, or will be soon: it has not run out.
+    pub(crate) fn is_in(&self) -> bool {
+        !matches!(self.state, State::Out)
     }
 
-    fn port(&mut self, port: Port) {
-        self.number(i64::from(port.number));
-        self.number(i64::from(port.enabled));
-    }
-
-    fn metadata(&mut self, metadata: &Metadata) {
-        self.number(i64::try_from(metadata.len()).unwrap_or(i64::MAX));
-        for (key, value) in metadata.iter() {
-            self.optional(Some(key));
-            self.optional(Some(value));
+    /// The hash of the content, if it is in a sum.
+    pub(crate) fn settled(&self) -> Option<u64> {
+        match self.state {
+            State::Summed(_) => self.content,
+            State::Out | State::Moving(_) => None,
         }
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use alloc::collections::BTreeSet;
-    use alloc::sync::Arc;
-
-    use super::content_hash;
-    use crate::model::{DataCenter, Instance, Port, Status};
-
-    fn instance() -> Instance {
-        Instance {
-            metadata: [("zone", "a"), ("k", "v")].into_iter().collect(),
-            ..Instance::new("foo", "i-1", "host-1", "10.0.0.1")
+impl Digest {
+    /// Of nothing.
+    pub(crate) fn new() -> Self {
+        Self {
+            sums: vec![0; BUCKETS],
+            rosters: vec![Vec::new(); BUCKETS],
+            moving: BTreeMap::new(),
+            marks: 0,
+            entries: 0,
         }
     }
 
-    fn hash(instance: &Instance) -> u64 {
-        content_hash(instance, Status::Up)
+    /// Leases summed up.
+    pub(crate) fn len(&self) -> usize {
+        self.entries
     }
 
-    #[test]
-    fn is_the_same_on_every_node_and_in_every_release() {
-        assert_eq!(hash(&instance()), 0x7766_1e1f_cacd_3a47);
+    /// Leases that changed lately.
+    pub(crate) fn moving(&self) -> usize {
+        self.moving.len()
     }
 
-    #[test]
-    fn what_follows_from_elsewhere_is_left_out() {
-        let other = Instance {
-            status: Status::Down,
-            overridden_status: Status::Down,
-            last_dirty: Some(7),
-            ..instance()
-        };
-        assert_eq!(hash(&other), hash(&instance()));
+    /// The sums, [`BUCKETS`] of them.
+    pub(crate) fn sums(&self) -> &[u64] {
+        &self.sums
     }
 
-    #[test]
-    fn everything_reported_counts() {
-        const fn off(number: i32) -> Port {
-            Port {
-                number,
-                enabled: false,
+    /// One number for all sums.
+    pub(crate) fn root(&self) -> u64 {
+        let mut hasher = crate::hash::unkeyed();
+        for sum in &self.sums {
+            hasher.write(&sum.to_le_bytes());
+        }
+        hasher.finish()
+    }
+
+    /// All leases of a bucket, in no order.
+    pub(crate) fn roster(&self, bucket: u16) -> &[Slot] {
+        self.rosters.get(usize::from(bucket)).map_or(&[], Vec::as_slice)
+    }
+
+    /// A lease was added.
+    pub(crate) fn join(&mut self, leases: &mut Leases, slot: Slot, now: Ticks) {
+        let part = &mut leases.get_mut(slot).part;
+        let roster = &mut self.rosters[usize::from(part.bucket)];
+        part.position = roster.len();
+        roster.push(slot);
+        self.start_moving(leases, slot, now);
+    }
+
+    /// A lease is about to be removed.
+    pub(crate) fn leave(&mut self, leases: &mut Leases, slot: Slot) {
+        self.run_out(leases, slot);
+        let Part { bucket, position, .. } = leases.get(slot).part;
+        let roster = &mut self.rosters[usize::from(bucket)];
+        roster.swap_remove(position);
+        if let Some(moved) = roster.get(position) {
+            leases.get_mut(*moved).part.position = position;
+        }
+    }
+
+    /// What is compared of a lease changed.
+    pub(crate) fn change(&mut self, leases: &mut Leases, slot: Slot, now: Ticks) {
+        let part = &mut leases.get_mut(slot).part;
+        part.content = None;
+        if part.is_in() {
+            self.run_out(leases, slot);
+            self.start_moving(leases, slot, now);
+        }
+    }
+
+    /// A lease ran out.
+    pub(crate) fn run_out(&mut self, leases: &mut Leases, slot: Slot) {
+        let part = &mut leases.get_mut(slot).part;
+        match core::mem::replace(&mut part.state, State::Out) {
+            State::Out => {}
+            State::Moving(mark) => {
+                self.moving.remove(&mark);
+            }
+            State::Summed(hash) => {
+                let sum = &mut self.sums[usize::from(part.bucket)];
+                *sum = sum.wrapping_sub(hash);
+                self.entries -= 1;
             }
         }
-        fn x() -> Option<Arc<str>> {
-            Some(Arc::from("x"))
-        }
-        let changes: [fn(&mut Instance); 20] = [
-            |i| i.instance_id = x(),
-            |i| i.app_group = x(),
-            |i| i.sid = x(),
-            |i| i.home_page_url = x(),
-            |i| i.status_page_url = x(),
-            |i| i.health_check_url = x(),
-            |i| i.secure_health_check_url = x(),
-            |i| i.vip_address = x(),
-            |i| i.secure_vip_address = x(),
-            |i| i.asg_name = x(),
-            |i| i.app = Arc::from("BAR"),
-            |i| i.host_name = Arc::from("host-2"),
-            |i| i.ip_address = Arc::from("10.0.0.2"),
-            |i| i.country_id = 2,
-            |i| i.port = off(7001),
-            |i| i.secure_port = off(1),
-            |i| i.data_center = DataCenter::Netflix,
-            |i| i.data_center = DataCenter::Amazon(i.metadata.clone()),
-            |i| (i.lease.renewal_interval_secs, i.lease.duration_secs) = (90, 30),
-            |i| i.metadata = [("zone", "ak"), ("", "v")].into_iter().collect(),
-        ];
-        let plain = instance();
-        let mut hashes = BTreeSet::from([hash(&plain), content_hash(&plain, Status::Down)]);
-        for change in changes {
-            let mut variant = plain.clone();
-            change(&mut variant);
-            hashes.insert(hash(&variant));
-        }
-        assert_eq!(hashes.len(), changes.len() + 2, "two of them look the same");
     }
+
+    /// A lease that had run out was heard of.
+    pub(crate) fn come_back(&mut self, leases: &mut Leases, slot: Slot, now: Ticks) {
+        let part = &leases.get(slot).part;
+        if part.is_in() {
+            return;
+        }
+        if part.content.is_some() {
+            self.sum_up(leases, slot);
+        } else {
+            self.start_moving(leases, slot, now);
+        }
+    }
+
+    /// When the next lease has settled.
+    pub(crate) fn next_due(&self) -> Option<Ticks> {
+        self.moving
+            .first_key_value()
+            .map(|((at, _), _)| at.after(SETTLED))
+    }
+
+    /// Sums up one lease that has settled.
+    pub(crate) fn settle(&mut self, leases: &mut Leases, now: Ticks) -> bool {
+        if self.next_due().is_none_or(|due| due > now) {
+            return false;
+        }
+        let Some((_, slot)) = self.moving.pop_first() else {
+            return false;
+        };
+        self.sum_up(leases, slot);
+        true
+    }
+
+    fn start_moving(&mut self, leases: &mut Leases, slot: Slot, now: Ticks) {
+        self.marks += 1;
+        let mark = (now, self.marks);
+        leases.get_mut(slot).part.state = State::Moving(mark);
+        self.moving.insert(mark, slot);
+    }
+
+    fn sum_up(&mut self, leases: &mut Leases, slot: Slot) {
+        let lease = leases.get_mut(slot);
+        let content = lease
+            .part
+            .content
+            .unwrap_or_else(|| content_hash(&lease.instance, lease.reported));
+        let hash = entry_hash(lease, content);
+        lease.part.content = Some(content);
+        lease.part.state = State::Summed(hash);
+        let sum = &mut self.sums[usize::from(lease.part.bucket)];
+        *sum = sum.wrapping_add(hash);
+        self.entries += 1;
+    }
+}
+
+/// The bucket of a key: the same on every node and in every release.
+pub(crate) fn bucket(key: &InstanceKey) -> u16 {
+    let mut hasher = crate::hash::unkeyed();
+    write_key(&mut hasher, key);
+    u16::try_from(hasher.finish() % BUCKETS as u64).expect("there are fewer buckets")
+}
+
+/// The override as it is compared.
+pub(crate) fn shown_override(lease: &Lease) -> Option<Status> {
+    Some(lease.instance.overridden_status).filter(|status| *status != Status::Unknown)
+}
+
+/// What a lease adds to its bucket.
+fn entry_hash(lease: &Lease, content: u64) -> u64 {
+    let mut hasher = crate::hash::unkeyed();
+    write_key(&mut hasher, &lease.key);
+    hasher.write(&lease.dirty().to_le_bytes());
+    hasher.write(&content.to_le_bytes());
+    let overridden = shown_override(lease).map_or("", Status::as_str);
+    hasher.write(overridden.as_bytes());
+    hasher.finish()
+}
+
+fn write_key(hasher: &mut crate::hash::Hasher, key: &InstanceKey) {
+    hasher.write(&(key.app().len() as u64).to_le_bytes());
+    hasher.write(key.app().as_bytes());
+    hasher.write(&(key.id().len() as u64).to_le_bytes());
+    hasher.write(key.id().as_bytes());
 }

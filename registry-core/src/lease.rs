@@ -1,8 +1,10 @@
 //! One lease: an instance, and how long it has been heard of.
 
 use alloc::sync::Arc;
+use core::time::Duration;
 
 use crate::config::LeaseExpiry;
+use crate::digest::Part;
 use crate::model::{Action, Instance, InstanceKey, Status};
 use crate::peers::PeerIndex;
 use crate::preservation::Standing;
@@ -35,6 +37,8 @@ pub(crate) struct Lease {
     pub(crate) standing: Standing,
     /// Version of its change that is in the delta.
     pub(crate) in_delta: Option<u64>,
+    /// How it counts in what is compared with other nodes.
+    pub(crate) part: Part,
 }
 
 impl Lease {
@@ -67,6 +71,11 @@ impl Lease {
         duration(&self.instance)
     }
 
+    /// The same as a duration.
+    pub(crate) fn lasts(&self) -> Duration {
+        Duration::from_secs(u64::from(self.instance.lease.duration_secs))
+    }
+
     /// From when on it is late, if it is not heard of: at two thirds of its duration.
     pub(crate) fn late(&self, watch: &Watch) -> Ticks {
         watch.ticks(self.heard).after(self.duration() * 2 / 3)
@@ -79,6 +88,22 @@ impl Lease {
             LeaseExpiry::Doubled | LeaseExpiry::Exact => self.duration(),
         };
         watch.ticks(self.heard).after(lasts)
+    }
+
+    /// From when on it is as old as it lasts: no other node would take it any more.
+    pub(crate) fn runs_out(&self, watch: &Watch) -> Ticks {
+        watch.ticks(self.heard).after(self.duration())
+    }
+
+    /// As it was reported: with its own status and without an override.
+    pub(crate) fn as_reported(&self) -> Arc<Instance> {
+        let mut instance = Arc::clone(&self.instance);
+        if (instance.status, instance.overridden_status) != (self.reported, Status::Unknown) {
+            let changed = Arc::make_mut(&mut instance);
+            changed.status = self.reported;
+            changed.overridden_status = Status::Unknown;
+        }
+        instance
     }
 
     /// From when on an unconfirmed copy is expected by nobody: two durations.

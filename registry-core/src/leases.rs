@@ -35,6 +35,7 @@ pub(crate) struct Leases {
     /// By the second in which they are to be looked at: the first of a doubly linked list.
     buckets: BTreeMap<i64, Slot>,
     overdue: Vec<Slot>,
+    late: Vec<Slot>,
 }
 
 #[derive(Debug)]
@@ -56,6 +57,7 @@ struct Filed {
     previous: Option<Slot>,
     next: Option<Slot>,
     overdue: Option<usize>,
+    late: Option<usize>,
 }
 
 /// The first whole second after `at`.
@@ -79,6 +81,7 @@ impl Leases {
             len: 0,
             buckets: BTreeMap::new(),
             overdue: Vec::new(),
+            late: Vec::new(),
         }
     }
 
@@ -128,6 +131,7 @@ impl Leases {
             previous: None,
             next: None,
             overdue: None,
+            late: None,
         });
         match self.apps.find_mut(app_hash, |app| app.name == name) {
             Some(app) => app.ids.insert(id_hash, slot),
@@ -145,6 +149,7 @@ impl Leases {
     pub(crate) fn remove(&mut self, slot: Slot) -> Lease {
         self.unfile(slot);
         self.clear_overdue(slot);
+        self.clear_late(slot);
         let free = Entry::Free(self.free.replace(slot));
         let Entry::Held(filed) = core::mem::replace(self.entry_mut(slot), free) else {
             unreachable!("a slot is removed once");
@@ -221,6 +226,29 @@ impl Leases {
             self.overdue.swap_remove(index);
             if let Some(moved) = self.overdue.get(index).copied() {
                 self.filed_mut(moved).overdue = Some(index);
+            }
+        }
+    }
+
+    /// The leases that are late, in no order, also those that have run out.
+    pub(crate) fn late(&self) -> &[Slot] {
+        &self.late
+    }
+
+    /// Puts a lease among them.
+    pub(crate) fn set_late(&mut self, slot: Slot) {
+        if self.filed(slot).late.is_none() {
+            self.filed_mut(slot).late = Some(self.late.len());
+            self.late.push(slot);
+        }
+    }
+
+    /// Takes it from among them.
+    pub(crate) fn clear_late(&mut self, slot: Slot) {
+        if let Some(index) = self.filed_mut(slot).late.take() {
+            self.late.swap_remove(index);
+            if let Some(moved) = self.late.get(index).copied() {
+                self.filed_mut(moved).late = Some(index);
             }
         }
     }

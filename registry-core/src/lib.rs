@@ -66,6 +66,7 @@ extern crate alloc;
 mod changes;
 mod command;
 mod config;
+mod content;
 mod digest;
 mod event;
 mod filter;
@@ -95,7 +96,7 @@ pub mod wire;
 
 pub use changes::{Change, Changes, Recent};
 pub use command::{Changed, Command, Origin, PeerId, Registered, Renewed, Reply};
-pub use config::{Compat, Config, LeaseExpiry, Measure, PreservationConfig};
+pub use config::{Compat, Config, LeaseExpiry, Measure, PreservationConfig, Settle};
 pub use event::{AppliedKind, Event};
 pub use filter::{Filter, FilterError};
 pub use model::{
@@ -106,8 +107,8 @@ pub use pages::Page;
 pub use preservation::{Heartbeats, Preservation, Share};
 pub use registry::Registry;
 pub use repair::{
-    BUCKETS, EXCHANGE_MAX, Entry, EntryState, LATE_MAX, Learned, Offer, RepairAnswer, RepairRequest, Stamp,
-    Stamped, Step,
+    BUCKETS, EXCHANGE_MAX, Entry, EntryState, LATE_MAX, LIST_MAX, Learned, Offer, RepairAnswer,
+    RepairRequest, Stamp, Stamped, Step,
 };
 #[cfg(feature = "shared")]
 pub use shared::{Clock, Cursor, EventSink, RegistryHandle, Subscription};

@@ -131,6 +131,15 @@ impl Listing {
         keys.take_while(move |key| **key.id() == *id)
     }
 
+    /// The instances behind `after`, in order.
+    pub(crate) fn keys(&self, after: Option<&InstanceKey>) -> impl Iterator<Item = InstanceKey> {
+        let place = after.map_or(Place::FIRST, |after| {
+            let (place, found) = self.instances.seek(|other| order(other, after));
+            if found { self.instances.step(place) } else { place }
+        });
+        self.instances.iter_from(place).map(|view| view.key())
+    }
+
     /// How many pages the list has.
     pub(crate) fn page_count(&self) -> usize {
         self.instances.page_count()

@@ -1,8 +1,10 @@
-//! Statuses that operators set, also of instances that were evicted meanwhile.
+//! Statuses that operators set, also of instances that were evicted meanwhile, and that they were cleared.
 
 use alloc::collections::BTreeMap;
 
 use crate::model::{InstanceKey, Status};
+use crate::repair::{Stamp, Stamped};
+use crate::time::Wall;
 use crate::watch::Ticks;
 
 /// The overrides.
@@ -10,9 +12,15 @@ use crate::watch::Ticks;
 pub(crate) struct Overrides {
     by_id: bool,
     limit: usize,
+    /// First half of the id of this node.
+    node: u64,
     held: BTreeMap<InstanceKey, Override>,
     /// Those of absent instances, the next to be forgotten first.
     absent: BTreeMap<(Ticks, u64), InstanceKey>,
+    /// Those that were cleared, so that nobody's older word brings them back.
+    cleared: BTreeMap<InstanceKey, Cleared>,
+    /// The same, the next to be forgotten first.
+    cleared_by_age: BTreeMap<(Ticks, u64), InstanceKey>,
     marks: u64,
     forgotten: u64,
 }
@@ -21,17 +29,29 @@ pub(crate) struct Overrides {
 #[derive(Clone, Copy, Debug)]
 struct Override {
     status: Status,
+    stamp: Stamp,
     absent: Option<(Ticks, u64)>,
 }
 
+/// One that is no more.
+#[derive(Clone, Copy, Debug)]
+struct Cleared {
+    stamp: Stamp,
+    mark: (Ticks, u64),
+}
+
 impl Overrides {
-    /// None. `by_id` keeps them by instance id alone, as Java does; at most `limit` are kept of absent instances.
-    pub(crate) fn new(by_id: bool, limit: usize) -> Self {
+    /// None. `by_id` keeps them by instance id alone, as Java does; at most `limit` are kept of absent instances, and as
+    /// many are remembered that were cleared. `node` is for their stamps.
+    pub(crate) fn new(by_id: bool, limit: usize, node: u64) -> Self {
         Self {
             by_id,
             limit,
+            node,
             held: BTreeMap::new(),
             absent: BTreeMap::new(),
+            cleared: BTreeMap::new(),
+            cleared_by_age: BTreeMap::new(),
             marks: 0,
             forgotten: 0,
         }
@@ -55,14 +75,67 @@ impl Overrides {
         self.held.get(&self.scope(key)).map(|entry| entry.status)
     }
 
-    /// Sets it.
-    pub(crate) fn set(&mut self, key: &InstanceKey, status: Status) {
-        self.remove(key);
-        let entry = Override { status, absent: None };
-        self.held.insert(self.scope(key), entry);
+    /// The same with its stamp, or that it was cleared.
+    pub(crate) fn stamped(&self, key: &InstanceKey) -> Option<Stamped> {
+        if self.held.is_empty() && self.cleared.is_empty() {
+            return None;
+        }
+        let scope = self.scope(key);
+        if let Some(entry) = self.held.get(&scope) {
+            return Some(Stamped {
+                status: Some(entry.status),
+                stamp: entry.stamp,
+            });
+        }
+        let cleared = self.cleared.get(&scope)?;
+        Some(Stamped {
+            status: None,
+            stamp: cleared.stamp,
+        })
     }
 
-    /// Takes it away; tells whether it was there.
+    /// Sets it, now by the clock on the wall.
+    pub(crate) fn set(&mut self, now: Wall, key: &InstanceKey, status: Status) {
+        let stamp = self.stamp(now, key);
+        self.put(key, status, stamp);
+    }
+
+    /// Clears it, now by the clock on the wall; tells whether it was there. That is remembered until `until`.
+    pub(crate) fn clear(&mut self, now: Wall, key: &InstanceKey, until: Ticks) -> bool {
+        let stamp = self.stamp(now, key);
+        let removed = self.remove(key);
+        if removed {
+            self.remember(key, stamp, until);
+        }
+        removed
+    }
+
+    /// Takes over what another node knows, if that is newer: by the stamp. Tells whether the status is another now. A clear
+    /// is remembered until `until`.
+    pub(crate) fn merge(&mut self, key: &InstanceKey, theirs: Stamped, until: Ticks) -> bool {
+        let ours = self.stamped(key);
+        if ours.is_some_and(|ours| rank(theirs) <= rank(ours)) {
+            return false;
+        }
+        let before = ours.and_then(|ours| ours.status);
+        match theirs.status {
+            // The same, but newer: only the stamp is taken.
+            Some(status) if before == Some(status) => {
+                let scope = self.scope(key);
+                if let Some(entry) = self.held.get_mut(&scope) {
+                    entry.stamp = theirs.stamp;
+                }
+            }
+            Some(status) => self.put(key, status, theirs.stamp),
+            None => {
+                self.remove(key);
+                self.remember(key, theirs.stamp, until);
+            }
+        }
+        theirs.status != before
+    }
+
+    /// Takes it away, and remembers nothing; tells whether it was there.
     pub(crate) fn remove(&mut self, key: &InstanceKey) -> bool {
         let Some(entry) = self.held.remove(&self.scope(key)) else {
             return false;
@@ -95,7 +168,7 @@ impl Overrides {
         entry.absent = Some(mark);
         self.absent.insert(mark, scope);
         if self.absent.len() > self.limit {
-            self.forget_first();
+            self.forget_absent();
             self.forgotten += 1;
         }
     }
@@ -113,16 +186,29 @@ impl Overrides {
 
     /// When the next one is to be forgotten.
     pub(crate) fn next_due(&self) -> Option<Ticks> {
-        self.absent.first_key_value().map(|((until, _), _)| *until)
+        let due = |queue: &BTreeMap<(Ticks, u64), _>| queue.first_key_value().map(|((until, _), _)| *until);
+        [due(&self.absent), due(&self.cleared_by_age)]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// Forgets one that is due.
     pub(crate) fn forget_due(&mut self, now: Ticks) -> bool {
-        let due = self.next_due().is_some_and(|until| until <= now);
-        if due {
-            self.forget_first();
+        let is_due = |queue: &BTreeMap<(Ticks, u64), _>| {
+            queue
+                .first_key_value()
+                .is_some_and(|((until, _), _)| *until <= now)
+        };
+        if is_due(&self.absent) {
+            self.forget_absent();
+            true
+        } else if is_due(&self.cleared_by_age) {
+            self.forget_cleared();
+            true
+        } else {
+            false
         }
-        due
     }
 
     /// Those behind `after`, by key.
@@ -133,9 +219,54 @@ impl Overrides {
         entries.map(|(key, entry)| (key, entry.status))
     }
 
-    fn forget_first(&mut self) {
+    /// Of a change made here now: greater than that of whatever is known, for other clocks may be ahead of ours.
+    fn stamp(&self, now: Wall, key: &InstanceKey) -> Stamp {
+        let known = self
+            .stamped(key)
+            .map_or(0, |known| known.stamp.at.0.saturating_add(1));
+        Stamp {
+            at: Wall(now.0.max(known)),
+            node: self.node,
+        }
+    }
+
+    fn put(&mut self, key: &InstanceKey, status: Status, stamp: Stamp) {
+        self.remove(key);
+        let scope = self.scope(key);
+        if let Some(cleared) = self.cleared.remove(&scope) {
+            self.cleared_by_age.remove(&cleared.mark);
+        }
+        let entry = Override {
+            status,
+            stamp,
+            absent: None,
+        };
+        self.held.insert(scope, entry);
+    }
+
+    fn remember(&mut self, key: &InstanceKey, stamp: Stamp, until: Ticks) {
+        let scope = self.scope(key);
+        self.marks += 1;
+        let mark = (until, self.marks);
+        if let Some(before) = self.cleared.insert(scope.clone(), Cleared { stamp, mark }) {
+            self.cleared_by_age.remove(&before.mark);
+        }
+        self.cleared_by_age.insert(mark, scope);
+        if self.cleared.len() > self.limit {
+            self.forget_cleared();
+            self.forgotten += 1;
+        }
+    }
+
+    fn forget_absent(&mut self) {
         if let Some((_, key)) = self.absent.pop_first() {
             self.held.remove(&key);
+        }
+    }
+
+    fn forget_cleared(&mut self) {
+        if let Some((_, key)) = self.cleared_by_age.pop_first() {
+            self.cleared.remove(&key);
         }
     }
 
@@ -146,4 +277,10 @@ impl Overrides {
             key.clone()
         }
     }
+}
+
+/// The greater of two wins. Equal stamps are of one change, or of two nodes that took the same half of an id: then any
+/// rule will do that is the same on both sides.
+pub(crate) fn rank(stamped: Stamped) -> (Stamp, Option<&'static str>) {
+    (stamped.stamp, stamped.status.map(Status::as_str))
 }

@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use crate::command::{Origin, PeerId};
+use crate::watch::Ticks;
 
 /// At most this many peers are told apart; leases heard through further ones are never held for their silence.
 const LIMIT: usize = 1_000;
@@ -16,7 +17,18 @@ pub(crate) struct PeerIndex(u16);
 #[derive(Debug, Default)]
 pub(crate) struct Peers {
     indexes: BTreeMap<PeerId, PeerIndex>,
-    silent: Vec<bool>,
+    reaches: Vec<Reach>,
+}
+
+/// Whether a peer can be reached.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Reach {
+    /// It can, and always could, as far as is known.
+    Always,
+    /// It cannot.
+    Silent,
+    /// It can again, since then.
+    Since(Ticks),
 }
 
 impl Peers {
@@ -29,26 +41,31 @@ impl Peers {
     }
 
     /// Notes whether a peer can be reached.
-    pub(crate) fn reachable(&mut self, peer: &PeerId, reachable: bool) {
+    pub(crate) fn reachable(&mut self, now: Ticks, peer: &PeerId, reachable: bool) {
         if let Some(PeerIndex(index)) = self.of(peer) {
-            self.silent[usize::from(index)] = !reachable;
+            let reach = &mut self.reaches[usize::from(index)];
+            *reach = match (reachable, *reach) {
+                (false, _) => Reach::Silent,
+                (true, Reach::Silent) => Reach::Since(now),
+                (true, reach) => reach,
+            };
         }
     }
 
-    /// Whether that peer is known to be unreachable.
-    pub(crate) fn silent(&self, peer: Option<PeerIndex>) -> bool {
-        peer.is_some_and(|PeerIndex(index)| self.silent[usize::from(index)])
+    /// Whether that peer can be reached.
+    pub(crate) fn reach(&self, peer: Option<PeerIndex>) -> Reach {
+        peer.map_or(Reach::Always, |PeerIndex(index)| self.reaches[usize::from(index)])
     }
 
     fn of(&mut self, peer: &PeerId) -> Option<PeerIndex> {
         if let Some(index) = self.indexes.get(peer) {
             return Some(*index);
         }
-        if self.silent.len() == LIMIT {
+        if self.reaches.len() == LIMIT {
             return None;
         }
-        let index = PeerIndex(u16::try_from(self.silent.len()).ok()?);
-        self.silent.push(false);
+        let index = PeerIndex(u16::try_from(self.reaches.len()).ok()?);
+        self.reaches.push(Reach::Always);
         self.indexes.insert(peer.clone(), index);
         Some(index)
     }

@@ -16,15 +16,16 @@ use core::time::Duration;
 
 use crate::changes::{ChangeLog, Changes, Recent, Recents};
 use crate::command::{Command, Origin, PeerId, Reply};
-use crate::config::Config;
+use crate::config::{Config, Settle};
+use crate::digest::Digest;
 use crate::event::{AppliedKind, Event};
 use crate::hash::Keyed;
 use crate::lease::Lease;
-use crate::leases::{Leases, Slot};
+use crate::leases::{Leases, Slot, is_due};
 use crate::listing::Listing;
 use crate::model::{Action, Instance, InstanceKey, Status};
 use crate::overrides::Overrides;
-use crate::peers::Peers;
+use crate::peers::{Peers, Reach};
 use crate::preservation::{Preservation, Preserver, Standing, Turn};
 use crate::rng::Rng;
 use crate::snapshot::{Hold, LeaseView, Reads, Snapshot};
@@ -37,6 +38,8 @@ use timeouts::{Eviction, Refresh};
 
 /// A call that comes this much later than it was due means that nobody watched, in milliseconds.
 const UNWATCHED: u64 = 1_000;
+/// At most this many refused registrations of peers are remembered.
+const REFUSALS: usize = 10_000;
 /// At most this many overdue leases are considered for being named by [`Registry::explain`].
 const NAMED_OF: usize = 1_024;
 
@@ -62,6 +65,13 @@ pub struct Registry {
     refresh: Refresh,
     overrides: Overrides,
     tombstones: Tombstones,
+    /// Registrations of peers that were refused for what they were.
+    refusals: Tombstones,
+    digest: Digest,
+    /// Where the next list of late leases begins.
+    late_from: usize,
+    /// Where the next list of buckets begins.
+    list_from: usize,
     changes: ChangeLog,
     listing: Listing,
     peers: Peers,
@@ -77,8 +87,17 @@ pub struct Registry {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Phase {
     Starting,
-    Settling(Ticks),
+    Settling(Settling),
     Open,
+}
+
+/// Until when reads are held.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Settling {
+    until: Ticks,
+    /// Prolonged to this long after each renewal that is answered Missing, in milliseconds.
+    quiet: i64,
+    at_most: Ticks,
 }
 
 impl Registry {
@@ -94,8 +113,12 @@ impl Registry {
             grace: None,
             eviction: None,
             refresh: Refresh::default(),
-            overrides: Overrides::new(config.compat.override_by_id, config.override_limit),
+            overrides: Overrides::new(config.compat.override_by_id, config.override_limit, config.node),
             tombstones: Tombstones::new(config.tombstone_limit),
+            refusals: Tombstones::new(REFUSALS),
+            digest: Digest::new(),
+            late_from: 0,
+            list_from: 0,
             changes: ChangeLog::new(config.change_log_limit),
             listing: Listing::new(),
             peers: Peers::default(),
@@ -115,8 +138,8 @@ impl Registry {
     }
 
     /// Opens reads after `synced` instances came from peers, and starts the meter and eviction. With `settle`, reads stay
-    /// held that long first. A further call only changes how long reads are held.
-    pub fn open(&mut self, now: Now, synced: usize, settle: Option<Duration>) {
+    /// held for a while first. A further call only changes how long reads are held.
+    pub fn open(&mut self, now: Now, synced: usize, settle: Option<Settle>) {
         self.observe(now);
         let ticks = self.ticks(now);
         if self.phase == Phase::Starting {
@@ -124,7 +147,14 @@ impl Registry {
             self.eviction = Some(Eviction::starting(ticks, self.config.eviction_interval));
         }
         self.phase = match settle {
-            Some(settle) => Phase::Settling(ticks.after(millis(settle))),
+            Some(settle) => {
+                let until = ticks.after(millis(settle.at_least));
+                Phase::Settling(Settling {
+                    until,
+                    quiet: millis(settle.quiet),
+                    at_most: until.max(ticks.after(millis(settle.at_most))),
+                })
+            }
             None => Phase::Open,
         };
         self.listing.touch();
@@ -160,10 +190,12 @@ impl Registry {
         }
     }
 
-    /// Notes whether a peer can be reached. Late leases last heard through one that cannot are held for a while.
+    /// Notes whether a peer can be reached. Late leases last heard through one that cannot are held for a while; when it
+    /// can be reached again they get one more duration (but no longer than the hold), so that their clients can call.
     pub fn peer_reachable(&mut self, now: Now, peer: &PeerId, reachable: bool) {
         self.observe(now);
-        self.peers.reachable(peer, reachable);
+        let ticks = self.ticks(now);
+        self.peers.reachable(ticks, peer, reachable);
     }
 
     /// An operator says that whoever is missing is really gone: preservation ends, and overdue leases may be evicted.
@@ -248,7 +280,14 @@ impl Registry {
             by_status: self.listing.counts(),
             overrides: self.overrides.len(),
             tombstones: self.tombstones.len(),
-            forgotten: self.counters.forgotten + self.overrides.forgotten() + self.tombstones.forgotten(),
+            refusals: self.refusals.len(),
+            digest: self.digest.len(),
+            moving: self.digest.moving(),
+            late: self.leases.late().len(),
+            forgotten: self.counters.forgotten
+                + self.overrides.forgotten()
+                + self.tombstones.forgotten()
+                + self.refusals.forgotten(),
             changes: self.changes.len(),
             delta: self.listing.delta_len(),
             version: self.changes.version(),
@@ -300,8 +339,9 @@ impl Registry {
         if now.mono.0 <= self.seen.0 + UNWATCHED {
             return None;
         }
-        let (due, _) = self.poll_timeout()?;
-        let promised = due.max(self.seen);
+        let due = self.poll_timeout().map(|(due, _)| due);
+        let call = self.config.called_every.map(|every| self.seen.after(every));
+        let promised = due.into_iter().chain(call).min()?.max(self.seen);
         (now.mono.0 > promised.0 + UNWATCHED).then_some(promised)
     }
 
@@ -330,9 +370,12 @@ impl Registry {
     /// From when on a lease may be evicted.
     fn deadline(&self, lease: &Lease) -> Ticks {
         let mut at = lease.expires(&self.watch, self.config.lease_expiry);
-        if self.peers.silent(lease.heard_via) {
-            at = at.after(lease.duration() * i64::from(self.config.silent_peer_hold));
-        }
+        let held = at.after(lease.duration() * i64::from(self.config.silent_peer_hold));
+        at = match self.peers.reach(lease.heard_via) {
+            Reach::Always => at,
+            Reach::Silent => held,
+            Reach::Since(back) => at.max(back.after(lease.duration()).min(held)),
+        };
         match self.grace {
             Some(grace) if at < grace => grace.after(lease.duration()),
             Some(_) | None => at,
@@ -353,17 +396,29 @@ impl Registry {
         if lease.standing == Standing::OnTime {
             return;
         }
+        let ticks = self.ticks(now);
         let late = lease.late(&self.watch);
-        let next = if late >= self.ticks(now) {
+        let runs_out = lease.runs_out(&self.watch);
+        let next = if late >= ticks {
             let (app, zone) = (lease.key.app(), lease.zone());
             let standing = self.preserver.on_time_again(app, zone, lease.standing);
             self.leases.get_mut(slot).standing = standing;
+            self.leases.clear_late(slot);
             late
         } else {
-            self.deadline(lease)
+            runs_out
         };
+        if !is_due(ticks, runs_out) {
+            self.digest.come_back(&mut self.leases, slot, ticks);
+        }
         self.leases.clear_overdue(slot);
         self.leases.file(slot, next);
+    }
+
+    /// What other nodes compare of a lease has changed.
+    fn moved(&mut self, now: Now, slot: Slot) {
+        let ticks = self.ticks(now);
+        self.digest.change(&mut self.leases, slot, ticks);
     }
 
     /// Shows the new state of a lease to readers, as a new version. A `hidden` change stays out of the delta.
@@ -428,6 +483,11 @@ impl Registry {
             origin,
         });
     }
+}
+
+/// The moment so long before now.
+fn before(now: Now, ago: Duration) -> Moment {
+    Moment(Moment::of(now.mono).0.saturating_sub(millis(ago)))
 }
 
 /// Whole milliseconds of a duration, saturating.

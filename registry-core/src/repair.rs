@@ -13,6 +13,8 @@ use crate::time::Wall;
 pub const BUCKETS: usize = 1_024;
 /// At most this many late leases are asked about in one exchange.
 pub const LATE_MAX: usize = 1_000;
+/// The list of whole buckets ends when it has this many entries: what is asked for behind its last bucket is not in it.
+pub const LIST_MAX: usize = 1_000;
 /// At most this many keys and copies go in one exchange, and instances in a page of a copy.
 pub const EXCHANGE_MAX: usize = 1_000;
 
@@ -89,6 +91,16 @@ pub enum Offer {
         /// How long ago.
         ago: Duration,
     },
+}
+
+impl Offer {
+    /// Whom it concerns.
+    pub fn key(&self) -> InstanceKey {
+        match self {
+            Self::Copy { instance, .. } => instance.key(),
+            Self::Gone { key, .. } => key.clone(),
+        }
+    }
 }
 
 /// A step of a repair, as who begins it sees it. Small: what goes on the wire is filled in when it is sent.
@@ -218,4 +230,14 @@ pub enum Learned {
     },
     /// The answer does not fit the step.
     Nonsense,
+}
+
+impl Learned {
+    /// The same, with so many copies that changed something.
+    pub(crate) fn with_adopted(mut self, changed: usize) -> Self {
+        if let Self::Exchanged { adopted, .. } = &mut self {
+            *adopted = changed;
+        }
+        self
+    }
 }

@@ -14,15 +14,18 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::changes::{Changes, Recent};
 use crate::command::{Changed, Command, Origin, PeerId, Registered, Renewed, Reply};
-use crate::config::Config;
+use crate::config::{Config, Settle};
 use crate::event::Event;
 use crate::model::{Instance, InstanceKey, Status};
 use crate::preservation::Preservation;
 use crate::registry::Registry;
-use crate::repair::{Learned, RepairAnswer, RepairRequest, Step};
+use crate::repair::{EXCHANGE_MAX, Learned, Offer, RepairAnswer, RepairRequest, Step};
 use crate::snapshot::{LeaseView, Snapshot};
 use crate::stats::{Reason, Stats};
 use crate::time::{Mono, Now};
+
+/// At most this many copies are taken over in one hold of the lock.
+const PORTION: usize = 64;
 
 mod cursor;
 mod subscription;
@@ -150,7 +153,7 @@ impl RegistryHandle {
     }
 
     /// See [`Registry::open`].
-    pub fn open(&self, synced: usize, settle: Option<Duration>) {
+    pub fn open(&self, synced: usize, settle: Option<Settle>) {
         self.change(|registry, now| registry.open(now, synced, settle));
     }
 
@@ -243,14 +246,31 @@ impl RegistryHandle {
         self.change(|registry, now| registry.repair_request(now, step))
     }
 
-    /// See [`Registry::repair_answer`].
-    pub fn repair_answer(&self, origin: Origin, request: RepairRequest) -> RepairAnswer {
+    /// See [`Registry::repair_answer`]. What is offered is taken over a little at a time, so that nobody waits long for the
+    /// lock.
+    pub fn repair_answer(&self, origin: Origin, mut request: RepairRequest) -> RepairAnswer {
+        if let RepairRequest::Exchange { push, .. } = &mut request {
+            let asked = self.now().mono;
+            self.take_offers(&origin, asked, core::mem::take(push));
+        }
         self.change(|registry, now| registry.repair_answer(now, origin, request))
     }
 
-    /// See [`Registry::learn`].
+    /// See [`Registry::learn`]. What is offered is taken over a little at a time, so that nobody waits long for the lock.
     pub fn learn(&self, origin: Origin, asked: Mono, step: &Step, answer: RepairAnswer) -> Learned {
-        self.change(|registry, now| registry.learn(now, origin, asked, step, answer))
+        match (step, answer) {
+            (Step::Exchange { .. } | Step::Copy { .. }, answer) => {
+                let (learned, offers) = Registry::offered(step, answer);
+                let changed = self.take_offers(&origin, asked, offers);
+                learned.with_adopted(changed)
+            }
+            (_, answer) => self.change(|registry, now| registry.learn(now, origin, asked, step, answer)),
+        }
+    }
+
+    /// See [`Registry::refuse`].
+    pub fn refuse(&self, key: &InstanceKey, dirty: i64) {
+        self.change(|registry, now| registry.refuse(now, key, dirty));
     }
 
     /// Leases with their ages, in one hold of the lock: what a batch is filled in from.
@@ -292,6 +312,19 @@ impl RegistryHandle {
     /// A way to wait until something a reader can see has changed since now.
     pub fn subscribe(&self) -> Subscription {
         Subscription::new(Arc::clone(&self.shared))
+    }
+
+    /// Takes over offers that were asked for at `asked`; tells how many changed something.
+    fn take_offers(&self, origin: &Origin, asked: Mono, mut offers: Vec<Offer>) -> usize {
+        offers.truncate(EXCHANGE_MAX);
+        let mut offers = offers.into_iter().peekable();
+        let mut changed = 0;
+        while offers.peek().is_some() {
+            let portion = offers.by_ref().take(PORTION);
+            changed += self
+                .change(|registry, now| registry.take_offers(now, origin, now.mono.since(asked), portion));
+        }
+        changed
     }
 
     /// The published snapshot if it is current.

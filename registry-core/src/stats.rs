@@ -10,6 +10,8 @@ pub enum Reason {
     Eviction,
     /// A bucket of leases is due.
     Leases,
+    /// What changed has settled and counts in the digest.
+    Digest,
     /// Listed lease times are to be taken again.
     Listing,
     /// Remembered overrides or tombstones are to be forgotten.
@@ -42,6 +44,16 @@ pub struct Stats {
     pub renewals_ignored: u64,
     /// Registrations of peers that were refused.
     pub refused: u64,
+    /// Heartbeats of peers for what was refused, taken and ignored.
+    pub renewals_refused: u64,
+    /// Registrations of peers remembered as refused for what they were.
+    pub refusals: usize,
+    /// Leases in the digest that is compared with other nodes.
+    pub digest: usize,
+    /// Leases that changed too lately for that.
+    pub moving: usize,
+    /// Leases late or run out.
+    pub late: usize,
     /// Cancels of a lease that was there.
     pub cancels: u64,
     /// Evictions.

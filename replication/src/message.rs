@@ -5,7 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use eureka_registry_core::{Command, Instance, InstanceKey, Learned, LeaseView, PeerId, Status, Step, Wall};
+use eureka_registry_core::{
+    Command, Instance, InstanceKey, Learned, LeaseView, PeerId, Settle, Status, Step, Wall,
+};
 
 /// A random id of one boot of a node of ours.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
@@ -167,12 +169,12 @@ pub enum Output {
         /// Whether it can.
         reachable: bool,
     },
-    /// Open the registry. `settle`: reads are held that much longer, while clients come back.
+    /// Open the registry. `settle`: reads are held longer, while clients come back.
     Open {
         /// Instances copied from peers.
         synced: usize,
         /// If nobody had anything.
-        settle: Option<Duration>,
+        settle: Option<Settle>,
     },
     /// Resolve the names of peers again, and call [`Mesh::set_peers`](crate::Mesh::set_peers) with what came out.
     Resolve,

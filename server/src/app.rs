@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use eureka_http_api::{Api, ApiService};
-use eureka_registry_core::RegistryHandle;
+use eureka_registry_core::{RegistryHandle, Settle};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -145,7 +145,9 @@ impl App {
     /// No peers, so there is nobody to ask for a copy: reads are open at once, or held as configured.
     fn open(&self) {
         let bootstrap = &self.settings.bootstrap;
-        let hold = bootstrap.hold_alone.then_some(bootstrap.wait_when_empty);
+        let hold = bootstrap
+            .hold_alone
+            .then_some(Settle::exactly(bootstrap.wait_when_empty));
         // Spring takes one client for granted when it opens with nothing, unless it is told to hold.
         let synced = usize::from(self.settings.compat.preset == Preset::EurekaJava && hold.is_none());
         self.registry.open(synced, hold);

@@ -1,6 +1,8 @@
 //! How instances go: by cancel or by eviction.
 
-use super::{Registry, millis};
+use core::time::Duration;
+
+use super::{Registry, before, millis};
 use crate::command::{Changed, Origin};
 use crate::event::{AppliedKind, Event};
 use crate::lease::Lease;
@@ -13,19 +15,59 @@ impl Registry {
     /// Removes an instance and its override.
     pub fn cancel(&mut self, now: Now, origin: Origin, key: &InstanceKey) -> Changed {
         self.observe(now);
-        self.overrides.remove(key);
+        self.forget_override(now, key);
         let Some(slot) = self.leases.find(key) else {
             if self.config.compat.failed_cancels_listed {
                 self.cancels.push(Moment::of(now.mono), key);
             }
             return Changed::Missing;
         };
+        let lease = self.leases.get(slot);
+        let (dirty, at) = (lease.dirty(), Moment::of(now.mono));
+        self.take_leave(now, origin, slot, dirty, at);
+        Changed::Ok
+    }
+
+    /// Another node says that an instance was cancelled, so long ago: taken over unless what is known here is newer, by the
+    /// greater dirty timestamp, and between equal ones by what happened last. Tells whether anything changed.
+    pub(super) fn bury(
+        &mut self,
+        now: Now,
+        origin: Origin,
+        key: &InstanceKey,
+        dirty: i64,
+        ago: Duration,
+    ) -> bool {
+        self.observe(now);
+        let at = before(now, ago);
+        if ago >= self.config.tombstone_retention {
+            return false;
+        }
+        let known = self.tombstones.get(key);
+        if known.is_some_and(|known| (dirty, at) <= (known.dirty, known.at)) {
+            return false;
+        }
+        let slot = self.leases.find(key);
+        let lease = slot.map(|slot| self.leases.get(slot));
+        if lease.is_some_and(|lease| (lease.dirty(), lease.heard) > (dirty, at)) {
+            return false;
+        }
+        self.forget_override(now, key);
+        match slot {
+            Some(slot) => self.take_leave(now, origin, slot, dirty, at),
+            None if self.config.compat.no_tombstones => return false,
+            None => self.tombstones.add(at, key, dirty),
+        }
+        true
+    }
+
+    /// Removes a cancelled instance, and remembers that.
+    fn take_leave(&mut self, now: Now, origin: Origin, slot: Slot, dirty: i64, at: Moment) {
         let lease = self.remove(now, slot);
         self.preserver
             .removed(lease.key.app(), lease.zone(), lease.standing);
         if !self.config.compat.no_tombstones {
-            let ticks = self.ticks(now);
-            self.tombstones.add(ticks, key, lease.dirty());
+            self.tombstones.add(at, &lease.key, dirty);
         }
         self.counters.cancels += 1;
         self.applied(
@@ -36,7 +78,6 @@ impl Registry {
             origin,
         );
         self.conclude(now);
-        Changed::Ok
     }
 
     /// Removes an instance whose lease ran out. Its override stays, for it may come back.
@@ -62,6 +103,7 @@ impl Registry {
 
     /// Takes a lease away and shows it to readers as deleted.
     fn remove(&mut self, now: Now, slot: Slot) -> Lease {
+        self.digest.leave(&mut self.leases, slot);
         let mut lease = self.leases.remove(slot);
         lease.action = Action::Deleted;
         lease.last_updated = Moment::of(now.mono);

@@ -2,11 +2,13 @@
 
 use alloc::sync::Arc;
 
-use super::Registry;
+use super::{Registry, millis};
 use crate::command::{Changed, Origin};
 use crate::event::AppliedKind;
 use crate::leases::Slot;
 use crate::model::{Action, Instance, InstanceKey, Status};
+use crate::repair::Stamped;
+use crate::status;
 use crate::time::Now;
 use crate::watch::Moment;
 
@@ -33,7 +35,7 @@ impl Registry {
             before.status == status && self.overrides.get(key) == Some(status)
         };
         if !held {
-            self.overrides.set(key, status);
+            self.overrides.set(now.wall, key, status);
             self.overrule(now, slot, status, status, last_dirty);
         }
         self.overruled(now, slot, AppliedKind::Overridden, before, origin)
@@ -53,7 +55,7 @@ impl Registry {
         self.observe(now);
         let Some(slot) = self.visible(now, key) else {
             let kept = origin == Origin::Operator && self.leases.find(key).is_none();
-            return if kept && self.overrides.remove(key) {
+            return if kept && self.forget_override(now, key) {
                 Changed::Ok
             } else {
                 Changed::Missing
@@ -61,11 +63,46 @@ impl Registry {
         };
         self.hear(now, &origin, slot);
         let before = Arc::clone(&self.leases.get(slot).instance);
-        if self.overrides.remove(key) {
+        if self.forget_override(now, key) {
             let status = status.unwrap_or(Status::Unknown);
             self.overrule(now, slot, status, Status::Unknown, last_dirty);
         }
         self.overruled(now, slot, AppliedKind::OverrideCleared, before, origin)
+    }
+
+    /// Clears an override and remembers that for a while; tells whether it was there.
+    pub(super) fn forget_override(&mut self, now: Now, key: &InstanceKey) -> bool {
+        let until = self.ticks(now).after(millis(self.config.override_retention));
+        self.overrides.clear(now.wall, key, until)
+    }
+
+    /// Takes over what another node knows of the override of an instance, if that is newer: the status that readers see
+    /// follows by the ordinary rules. Tells whether it is another override now.
+    pub(super) fn merge_override(
+        &mut self,
+        now: Now,
+        origin: &Origin,
+        key: &InstanceKey,
+        theirs: Stamped,
+    ) -> bool {
+        let until = self.ticks(now).after(millis(self.config.override_retention));
+        if !self.overrides.merge(key, theirs, until) {
+            return false;
+        }
+        let Some(slot) = self.leases.find(key) else {
+            return true;
+        };
+        let lease = self.leases.get(slot);
+        let before = Arc::clone(&lease.instance);
+        let status = status::effective(lease.reported, theirs.status, None, true);
+        let overridden = theirs.status.unwrap_or(Status::Unknown);
+        self.overrule(now, slot, status, overridden, None);
+        let kind = match theirs.status {
+            Some(_) => AppliedKind::Overridden,
+            None => AppliedKind::OverrideCleared,
+        };
+        self.overruled(now, slot, kind, before, origin.clone());
+        true
     }
 
     fn overrule(
@@ -86,6 +123,7 @@ impl Registry {
         lease.action = Action::Modified;
         lease.last_updated = Moment::of(now.mono);
         self.publish(now, slot, false);
+        self.moved(now, slot);
     }
 
     fn overruled(

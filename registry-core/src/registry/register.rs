@@ -5,7 +5,8 @@ use core::time::Duration;
 
 use super::{Phase, Registry, millis};
 use crate::command::{Changed, Origin, Registered};
-use crate::digest::content_hash;
+use crate::content::content_hash;
+use crate::digest::Part;
 use crate::event::AppliedKind;
 use crate::lease::{Lease, dirty, duration};
 use crate::leases::Slot;
@@ -98,7 +99,7 @@ impl Registry {
             let ours = (lease.dirty(), content_hash(&lease.instance, lease.reported));
             let theirs = (dirty(&instance), content_hash(&instance, instance.status));
             if theirs <= ours {
-                self.freshen(now, &origin, slot, heard);
+                self.freshen(now, slot, heard);
                 return Registered::KeptNewer;
             }
         }
@@ -158,7 +159,6 @@ impl Registry {
 
     /// Whether a cancel is newer than an adopted copy: by dirty timestamp, and between equal ones by what happened last.
     fn is_cancelled(&self, key: &InstanceKey, instance: &Instance, heard: Moment) -> bool {
-        let heard = self.watch.ticks(heard);
         self.tombstones
             .get(key)
             .is_some_and(|tombstone| (dirty(instance), heard) <= (tombstone.dirty, tombstone.at))
@@ -191,12 +191,11 @@ impl Registry {
     }
 
     /// A copy that lost may still have been heard of later than ours.
-    fn freshen(&mut self, now: Now, origin: &Origin, slot: Slot, heard: Moment) {
-        let via = self.peers.index(origin);
+    /// Through whom it calls is not told: it stays what is known.
+    pub(super) fn freshen(&mut self, now: Now, slot: Slot, heard: Moment) {
         let lease = self.leases.get_mut(slot);
         if heard > lease.heard {
             lease.heard = heard;
-            lease.heard_via = via;
             lease.unconfirmed = false;
             self.heard(now, slot);
             self.conclude(now);
@@ -215,6 +214,7 @@ impl Registry {
     ) {
         let from_peer = origin.is_peer();
         self.tombstones.remove(key);
+        self.refusals.remove(key);
         let told = from_peer && kind == AppliedKind::Registered;
         if slot.is_none() && told && copy.instance.overridden_status == Status::Unknown {
             // The peer held it all the while and has no override: ours was removed there. Who adopts compares overrides
@@ -225,7 +225,7 @@ impl Registry {
         let own = copy.instance.overridden_status;
         let overridden = self.overrides.get(key);
         if own != Status::Unknown && overridden.is_none() {
-            self.overrides.set(key, own);
+            self.overrides.set(now.wall, key, own);
         }
         let overridden = self.overrides.get(key);
         let holder = slot.map(|slot| self.leases.get(slot).instance.status);
@@ -237,6 +237,7 @@ impl Registry {
             instance.overridden_status = shown;
         }
         let before = slot.map(|slot| Arc::clone(&self.leases.get(slot).instance));
+        let reported = slot.map(|slot| self.leases.get(slot).reported);
         let slot = match slot {
             Some(slot) => self.replace(now, &origin, slot, copy),
             None => self.add(now, &origin, key, copy),
@@ -245,6 +246,9 @@ impl Registry {
         lease.note_up(now);
         let (key, after) = (lease.key.clone(), Arc::clone(&lease.instance));
         self.publish(now, slot, false);
+        if reported != Some(self.leases.get(slot).reported) || before.as_ref() != Some(&after) {
+            self.moved(now, slot);
+        }
         self.counters.registrations += 1;
         self.registrations.push(Moment::of(now.mono), &key);
         self.applied(key, kind, before, Some(after), origin);
@@ -269,8 +273,11 @@ impl Registry {
             service_up: None,
             standing,
             in_delta: None,
+            part: Part::new(key),
             instance: copy.instance,
         });
+        let ticks = self.ticks(now);
+        self.digest.join(&mut self.leases, slot, ticks);
         let late = self.leases.get(slot).late(&self.watch);
         self.leases.file(slot, late);
         self.start_refreshing(now);
@@ -300,7 +307,9 @@ impl Registry {
         }
         if copy.heard >= lease.heard {
             lease.heard = copy.heard;
-            lease.heard_via = via;
+            if copy.fresh {
+                lease.heard_via = via;
+            }
             lease.unconfirmed &= origin.is_peer();
         }
         let late = lease.late(&self.watch);

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use super::Registry;
+use super::{Phase, Registry};
 use crate::command::{Origin, Renewed};
 use crate::event::AppliedKind;
 use crate::leases::Slot;
@@ -34,8 +34,7 @@ impl Registry {
         let holder = Some(before.status);
         let status = status::effective(before.status, self.overrides.get(key), holder, origin.is_peer());
         if status == Status::Unknown {
-            self.counters.renewals_missing += 1;
-            return Renewed::Missing;
+            return self.renewal_missing(now);
         }
         self.counters.renewals += 1;
         self.preserver.heartbeat(now);
@@ -85,12 +84,28 @@ impl Registry {
         let ticks = self.ticks(now);
         if let (true, Some(dirty), Some(tombstone)) = (origin.is_peer(), last_dirty, self.tombstones.get(key))
             && dirty <= tombstone.dirty
-            && ticks <= tombstone.at.after(LATE_HEARTBEATS)
+            && ticks <= self.watch.ticks(tombstone.at).after(LATE_HEARTBEATS)
         {
             self.counters.renewals_ignored += 1;
             return Renewed::Ok;
         }
+        if let (true, Some(dirty), Some(refused)) = (origin.is_peer(), last_dirty, self.refusals.get(key))
+            && dirty <= refused.dirty
+        {
+            self.counters.renewals_refused += 1;
+            return Renewed::Ok;
+        }
+        self.renewal_missing(now)
+    }
+
+    /// The client will register again: reads that are held until everybody has come back wait for it.
+    fn renewal_missing(&mut self, now: Now) -> Renewed {
         self.counters.renewals_missing += 1;
+        let ticks = self.ticks(now);
+        if let Phase::Settling(settling) = &mut self.phase {
+            let until = ticks.after(settling.quiet).min(settling.at_most);
+            settling.until = settling.until.max(until);
+        }
         Renewed::Missing
     }
 
@@ -130,7 +145,8 @@ impl Registry {
         if status == Status::Unknown || self.overrides.get(&key) == Some(status) {
             return;
         }
-        self.overrides.set(&key, status);
+        self.overrides.set(now.wall, &key, status);
         self.flip(now, slot, |instance| instance.overridden_status = status);
+        self.moved(now, slot);
     }
 }

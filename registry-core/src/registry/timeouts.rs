@@ -16,6 +16,8 @@ use crate::watch::Ticks;
 const LEASES: usize = 256;
 /// What an eviction costs.
 const EVICTION: usize = 32;
+/// What it costs to sum up a lease that has settled.
+const SETTLED: usize = 4;
 /// What it costs to take a change out of the delta.
 const DELTA: usize = 8;
 /// A call stops when it had to copy this many pages, which is dearer than anything else.
@@ -99,6 +101,7 @@ impl Registry {
             self.conclude(now);
             self.run_eviction(now, ticks, &mut budget);
         }
+        self.settle(ticks, &mut budget);
         self.forget(ticks, &mut budget);
         self.refresh(now, ticks, &mut budget);
         self.conclude(now);
@@ -108,16 +111,19 @@ impl Registry {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<(Mono, Reason)> {
         let delta = self.changes.oldest_in_delta();
-        let tombstone = self.tombstones.oldest();
+        let kept = millis(self.config.tombstone_retention);
+        let marks = [self.tombstones.oldest(), self.refusals.oldest()];
+        let mark = marks.into_iter().flatten().min().map(|at| self.watch.ticks(at));
         let own = [
             delta.map(|at| (at.after(millis(self.config.delta_retention)), Reason::Delta)),
             self.eviction.map(|run| (run.due(), Reason::Eviction)),
             self.leases.next_due().map(|at| (at, Reason::Leases)),
             self.refresh_due().map(|at| (at, Reason::Listing)),
+            self.digest.next_due().map(|at| (at, Reason::Digest)),
             self.overrides.next_due().map(|at| (at, Reason::Memory)),
-            tombstone.map(|at| (at.after(millis(self.config.tombstone_retention)), Reason::Memory)),
+            mark.map(|at| (at.after(kept), Reason::Memory)),
             match self.phase {
-                Phase::Settling(until) => Some((until.after(1), Reason::Reads)),
+                Phase::Settling(settling) => Some((settling.until.after(1), Reason::Reads)),
                 Phase::Open | Phase::Starting => None,
             },
         ];
@@ -128,8 +134,8 @@ impl Registry {
 
     /// Opens reads when they were held long enough.
     pub(super) fn end_hold(&mut self, now: Now) {
-        if let Phase::Settling(until) = self.phase
-            && self.ticks(now) > until
+        if let Phase::Settling(settling) = self.phase
+            && self.ticks(now) > settling.until
         {
             self.phase = Phase::Open;
             self.listing.touch();
@@ -159,14 +165,17 @@ impl Registry {
         }
         lease.standing = self.preserver.late(lease.key.app(), lease.zone());
         let key = lease.key.clone();
+        self.leases.set_late(slot);
         self.events.push_back(Event::Late { key });
         // What may keep it longer (a silent peer) may end any time: it is looked at again when it would run out without.
-        let lease = self.leases.get(slot);
-        let next = lease.expires(&self.watch, self.config.lease_expiry);
+        let next = self.leases.get(slot).runs_out(&self.watch);
         self.leases.file(slot, next);
     }
 
     fn look_at_late(&mut self, ticks: Ticks, slot: Slot) {
+        if is_due(ticks, self.leases.get(slot).runs_out(&self.watch)) {
+            self.digest.run_out(&mut self.leases, slot);
+        }
         let lease = self.leases.get(slot);
         let deadline = self.deadline(lease);
         let write_off = lease.written_off(&self.watch);
@@ -229,6 +238,13 @@ impl Registry {
         self.eviction = Some(run);
     }
 
+    /// Sums up what was left alone for long enough.
+    fn settle(&mut self, ticks: Ticks, budget: &mut Budget) {
+        while budget.looks > 0 && self.digest.settle(&mut self.leases, ticks) {
+            budget.spend(SETTLED);
+        }
+    }
+
     /// Forgets changes, overrides and tombstones that were kept long enough.
     fn forget(&mut self, ticks: Ticks, budget: &mut Budget) {
         let then = ticks.after(-millis(self.config.delta_retention));
@@ -243,7 +259,8 @@ impl Registry {
             budget.spend(1);
         }
         let then = ticks.after(-millis(self.config.tombstone_retention));
-        while budget.looks > 0 && self.tombstones.forget_older(then) {
+        let is_over = |at| self.watch.ticks(at) <= then;
+        while budget.looks > 0 && (self.tombstones.forget_if(is_over) || self.refusals.forget_if(is_over)) {
             budget.spend(1);
         }
     }

@@ -204,7 +204,10 @@ fn a_lease_heard_through_a_silent_peer_is_held() {
     bench.advance(15_000);
     bench.registry.peer_reachable(bench.now, &through, true);
     let gone = time_until_gone(&mut bench, &key());
-    assert!(gone <= 7_000, "it speaks again: {gone}");
+    assert!(
+        (10_000..=12_000).contains(&gone),
+        "one more duration when it speaks again: {gone}"
+    );
 
     bench.registry.peer_reachable(bench.now, &through, false);
     through_peer(&mut bench);

@@ -10,7 +10,7 @@ use super::{Bench, instance, key, peer};
 use crate::changes::Changes;
 use crate::command::Changed;
 use crate::command::Origin::Client;
-use crate::config::Config;
+use crate::config::{Config, Settle};
 use crate::model::{Action, Instance, InstanceKey, LeaseTerms, Status};
 use crate::snapshot::{Hold, Reads};
 
@@ -249,7 +249,9 @@ fn reads_are_held_until_opened_and_settled() {
     let mut bench = Bench::starting(Config::default());
     let reads = |bench: &mut Bench| bench.registry.snapshot(bench.now).reads();
     assert_eq!(reads(&mut bench), Reads::Held(Hold::Starting));
-    bench.registry.open(bench.now, 0, Some(Duration::from_secs(40)));
+    bench
+        .registry
+        .open(bench.now, 0, Some(Settle::exactly(Duration::from_secs(40))));
     assert_eq!(reads(&mut bench), Reads::Held(Hold::EmptySync));
     let edition = bench.registry.edition();
     bench.advance(40_000);

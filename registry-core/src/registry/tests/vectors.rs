@@ -8,7 +8,7 @@ use core::time::Duration;
 use super::{Bench, instance, key, peer};
 use crate::command::Origin::Client;
 use crate::command::{Changed, Registered, Renewed};
-use crate::config::{Config, PreservationConfig};
+use crate::config::{Config, PreservationConfig, Settle};
 use crate::model::{Action, Instance, LeaseTerms, Status};
 use crate::snapshot::{Hold, Reads};
 use crate::time::Wall;
@@ -308,7 +308,9 @@ fn v14_the_hash_counts_each_status_by_name() {
 #[test]
 fn v18_an_empty_start_holds_lists_and_nothing_else() {
     let mut bench = Bench::starting(Config::eureka_netflix());
-    bench.registry.open(bench.now, 0, Some(Duration::from_secs(300)));
+    bench
+        .registry
+        .open(bench.now, 0, Some(Settle::exactly(Duration::from_secs(300))));
     assert_eq!(bench.register(Client, instance(T)), Registered::Accepted);
     assert_eq!(bench.renew(Client, &key()), Renewed::Ok);
     assert!(bench.find(&key()).is_some());

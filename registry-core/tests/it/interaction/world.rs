@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use eureka_registry_core::{
     Changed, Command, Config, Filter, Instance, LeaseExpiry, Measure, Mono, Now, PeerId, Port, Registered,
-    Registry, Renewed, Reply, Status, Wall,
+    Registry, Renewed, Reply, Settle, Status, Wall,
 };
 
 use super::arguments::{Arguments, duration};
@@ -43,7 +43,7 @@ impl World {
     ///
     /// ```text
     /// nodes N [preset=NAME] [SETTING=VALUE]...   N nodes with these settings, at time zero
-    /// open [synced=N] [settle=D]                 opens reads, starts meter and eviction
+    /// open [synced=N] [settle=D [quiet=D] [at-most=D]]  opens reads, starts meter and eviction
     /// register APP/id [...] [from=ORIGIN]        also `adopt`; options: see `instance`
     /// renew APP/id [dirty=N] [overridden=STATUS] [from=ORIGIN]
     /// cancel APP/id [from=ORIGIN]
@@ -147,7 +147,15 @@ impl Node {
         match arguments.name {
             "open" => {
                 let synced = arguments.number("synced")?.unwrap_or(0);
-                self.registry.open(now, synced, arguments.duration("settle")?);
+                let at_least = arguments.duration("settle")?;
+                let settle = at_least.map(|at_least| {
+                    Ok::<_, String>(Settle {
+                        at_least,
+                        quiet: arguments.duration("quiet")?.unwrap_or_default(),
+                        at_most: arguments.duration("at-most")?.unwrap_or(at_least),
+                    })
+                });
+                self.registry.open(now, synced, settle.transpose()?);
                 Ok(String::new())
             }
             "register" | "adopt" | "renew" | "cancel" | "override" | "clear" | "metadata" => {

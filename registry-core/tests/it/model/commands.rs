@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use eureka_registry_core::{Command, Instance, InstanceKey, Mono, Now, Origin, PeerId, Status, Wall};
+use eureka_registry_core::{Command, Instance, InstanceKey, Mono, Now, Origin, PeerId, Settle, Status, Wall};
 
 /// One thing that happens.
 pub(super) enum Step {
@@ -15,7 +15,7 @@ pub(super) enum Step {
     Timeout,
     Open {
         synced: usize,
-        settle: Option<Duration>,
+        settle: Option<Settle>,
     },
     Accept,
     Apply(Origin, Command),
@@ -94,7 +94,11 @@ impl Random {
         }
         if !self.opened && self.one_in(10) {
             self.opened = true;
-            let settle = self.one_in(3).then_some(Duration::from_secs(20));
+            let settle = self.one_in(3).then_some(Settle {
+                at_least: Duration::from_secs(20),
+                quiet: Duration::from_secs(10),
+                at_most: Duration::from_secs(50),
+            });
             let synced = [0, 0, 1, 5][self.below(4)];
             return Step::Open { synced, settle };
         }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use eureka_registry_core::{
-    Action, AppliedKind, Config, Event, Instance, InstanceKey, LeaseExpiry, Mono, Now, Status, Wall,
+    Action, AppliedKind, Config, Event, Instance, InstanceKey, LeaseExpiry, Mono, Now, Settle, Status, Wall,
 };
 
 use super::preserving::Expected;
@@ -22,10 +22,14 @@ pub(super) struct Reference {
     /// Opened, and since when reads are open (later than now if they settle).
     pub(super) opened: Option<Millis>,
     pub(super) open_from: Option<Millis>,
+    /// How long it has to be quiet, and until when reads are held at most.
+    settling: Option<(Millis, Millis)>,
     pub(super) leases: BTreeMap<InstanceKey, Held>,
     /// With the time until which it is kept, if the instance is absent, and when it left among others.
     pub(super) overrides: BTreeMap<InstanceKey, (Status, Option<(Millis, u64)>)>,
-    /// Dirty timestamp, time and order.
+    /// Cleared overrides, by when each is forgotten.
+    cleared: BTreeMap<InstanceKey, (Millis, u64)>,
+    /// Dirty timestamp, moment and order.
     pub(super) tombstones: BTreeMap<InstanceKey, (i64, Millis, u64)>,
     pub(super) log: Vec<Logged>,
     /// Index of the first entry that may be in the delta.
@@ -98,8 +102,10 @@ impl Reference {
             seen: millis(now.mono),
             opened: None,
             open_from: None,
+            settling: None,
             leases: BTreeMap::new(),
             overrides: BTreeMap::new(),
+            cleared: BTreeMap::new(),
             tombstones: BTreeMap::new(),
             log: Vec::new(),
             delta_from: 0,
@@ -131,21 +137,18 @@ impl Reference {
 
     /// Watched time at a moment: less what of the pauses lies before it.
     pub(super) fn ticks(&self, moment: Millis) -> Millis {
-        let missed = self
-            .pauses
-            .iter()
-            .map(|(from, length)| (moment - from).clamp(0, *length));
-        moment - missed.sum::<Millis>()
+        watched(&self.pauses, moment)
     }
 
     pub(super) fn now_ticks(&self, now: Now) -> Millis {
         self.ticks(millis(now.mono))
     }
 
-    pub(super) fn open(&mut self, now: Now, synced: usize, settle: Option<Duration>) {
+    pub(super) fn open(&mut self, now: Now, synced: usize, settle: Option<Settle>) {
         let ticks = self.now_ticks(now);
         self.opened = Some(ticks);
-        self.open_from = Some(settle.map_or(ticks, |settle| ticks + length(settle) + 1));
+        self.open_from = Some(settle.map_or(ticks, |settle| ticks + length(settle.at_least) + 1));
+        self.settling = settle.map(|settle| (length(settle.quiet), ticks + length(settle.at_most)));
         self.next_eviction = ticks + length(self.config.eviction_interval);
         self.expected.opened(ticks, synced);
         self.turn(now);
@@ -180,7 +183,10 @@ impl Reference {
         self.overrides
             .retain(|_, (_, absent)| absent.is_none_or(|(until, _)| until > ticks));
         let then = ticks - length(self.config.tombstone_retention);
-        self.tombstones.retain(|_, (_, at, _)| *at > then);
+        let pauses = &self.pauses;
+        self.tombstones
+            .retain(|_, (_, at, _)| watched(pauses, *at) > then);
+        self.cleared.retain(|_, (until, _)| *until > ticks);
         self.turn(now);
         self.expect(now, events)
     }
@@ -270,6 +276,39 @@ impl Reference {
             self.overrides.remove(first);
             self.counts.forgotten += 1;
         }
+    }
+
+    /// A renewal was answered Missing.
+    fn renewal_missing(&mut self, ticks: Millis) {
+        self.counts.renewals_missing += 1;
+        if let (Some((quiet, at_most)), Some(open_from)) = (self.settling, &mut self.open_from)
+            && *open_from > ticks
+        {
+            *open_from = (*open_from).max((ticks + quiet).min(at_most) + 1);
+        }
+    }
+
+    /// An override is cleared, which is remembered, but only so many of them.
+    fn override_cleared(&mut self, scope: &InstanceKey, ticks: Millis) -> bool {
+        let removed = self.overrides.remove(scope).is_some();
+        if removed {
+            self.marks += 1;
+            let until = ticks + length(self.config.override_retention);
+            self.cleared.insert(scope.clone(), (until, self.marks));
+            if self.cleared.len() > self.config.override_limit {
+                let first = self.cleared.iter().min_by_key(|(_, mark)| **mark);
+                let first = first.map(|(key, _)| key.clone()).expect("there are some");
+                self.cleared.remove(&first);
+                self.counts.forgotten += 1;
+            }
+        }
+        removed
+    }
+
+    /// It was set.
+    fn override_set(&mut self, scope: InstanceKey, status: Status) {
+        self.cleared.remove(&scope);
+        self.overrides.insert(scope, (status, None));
     }
 
     pub(super) fn keys(&self) -> Vec<InstanceKey> {
@@ -415,6 +454,13 @@ fn describe(event: &Event) -> String {
         Event::Preserving(preserving) => format!("preserving {preserving}"),
         other => format!("{other:?}"),
     }
+}
+
+fn watched(pauses: &[(Millis, Millis)], moment: Millis) -> Millis {
+    let missed = pauses
+        .iter()
+        .map(|(from, length)| (moment - from).clamp(0, *length));
+    moment - missed.sum::<Millis>()
 }
 
 /// Whether something that holds up to `last` is found to be over at `ticks`: at whole seconds only.

@@ -129,7 +129,7 @@ impl Reference {
         let heard = millis(now.mono) - length(age);
         let dirty = instance.last_dirty.unwrap_or(0);
         let tombstone = self.tombstones.get(&key);
-        let offered = (dirty, self.ticks(heard));
+        let offered = (dirty, heard);
         if length(age) >= Millis::from(instance.lease.duration_secs) * 1_000
             || tombstone.is_some_and(|(dirty, at, _)| offered <= (*dirty, *at))
         {
@@ -193,7 +193,7 @@ impl Reference {
         if let Some((_, absent)) = self.overrides.get_mut(&scope) {
             *absent = None;
         } else if own != Status::Unknown {
-            self.overrides.insert(scope.clone(), (own, None));
+            self.override_set(scope.clone(), own);
         }
         let overridden = self.overrides.get(&scope).map(|(status, _)| *status);
         let holder = before.as_ref().map(|held| held.instance.status);
@@ -251,13 +251,15 @@ impl Reference {
         let scope = self.scope(key);
         let Some(held) = self.leases.get(key) else {
             let ignored = self.tombstones.get(key).is_some_and(|(dirty, at, _)| {
-                origin.is_peer() && last_dirty.is_some_and(|own| own <= *dirty) && ticks <= at + 10_000
+                origin.is_peer()
+                    && last_dirty.is_some_and(|own| own <= *dirty)
+                    && ticks <= self.ticks(*at) + 10_000
             });
             if ignored {
                 self.counts.ignored += 1;
                 return "ok";
             }
-            self.counts.renewals_missing += 1;
+            self.renewal_missing(ticks);
             return "missing";
         };
         let shown = held.instance.status;
@@ -265,7 +267,7 @@ impl Reference {
         let entry = self.overrides.get(&scope).map(|(status, _)| *status);
         let status = effective(shown, entry, Some(shown), origin.is_peer());
         if status == Status::Unknown {
-            self.counts.renewals_missing += 1;
+            self.renewal_missing(ticks);
             return "missing";
         }
         self.counts.renewals += 1;
@@ -285,7 +287,7 @@ impl Reference {
         let theirs =
             overridden.filter(|theirs| answer == "ahead" && origin.is_peer() && *theirs != Status::Unknown);
         if let Some(theirs) = theirs.filter(|theirs| entry != Some(*theirs)) {
-            self.overrides.insert(scope, (theirs, None));
+            self.override_set(scope, theirs);
             self.flip(now, key, |instance| instance.overridden_status = theirs);
         }
         self.applied(key, AppliedKind::Renewed);
@@ -295,7 +297,7 @@ impl Reference {
 
     fn cancel(&mut self, now: Now, key: &InstanceKey) -> &'static str {
         let scope = self.scope(key);
-        self.overrides.remove(&scope);
+        self.override_cleared(&scope, self.now_ticks(now));
         if !self.leases.contains_key(key) {
             if self.config.compat.failed_cancels_listed {
                 self.cancelled.push((millis(now.mono), key.clone()));
@@ -307,7 +309,7 @@ impl Reference {
             self.marks += 1;
             let dirty = held.instance.last_dirty.expect("it has one");
             self.tombstones
-                .insert(key.clone(), (dirty, self.now_ticks(now), self.marks));
+                .insert(key.clone(), (dirty, millis(now.mono), self.marks));
             if self.tombstones.len() > self.config.tombstone_limit {
                 let oldest = self.tombstones.iter().min_by_key(|(_, (.., mark))| *mark);
                 let oldest = oldest.map(|(key, _)| key.clone()).expect("there are some");
@@ -339,7 +341,7 @@ impl Reference {
             .get(&scope)
             .is_some_and(|(held, _)| *held == status);
         if !(shown && (stored || self.config.compat.override_equal_ignored)) {
-            self.overrides.insert(scope, (status, None));
+            self.override_set(scope, status);
             self.overrule(now, key, status, status, last_dirty);
         }
         self.applied(key, AppliedKind::Overridden);
@@ -358,11 +360,11 @@ impl Reference {
         let scope = self.scope(key);
         if !self.visible(now, key) {
             let absent = !self.leases.contains_key(key) && *origin == Origin::Operator;
-            let removed = absent && self.overrides.remove(&scope).is_some();
+            let removed = absent && self.override_cleared(&scope, self.now_ticks(now));
             return if removed { "ok" } else { "missing" };
         }
         self.hear(now, key);
-        if self.overrides.remove(&scope).is_some() {
+        if self.override_cleared(&scope, self.now_ticks(now)) {
             self.overrule(
                 now,
                 key,

@@ -1,0 +1,142 @@
+//! What to pull and what to push, after the lists of the buckets that differ.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::super::{Registry, before};
+use crate::digest::bucket;
+use crate::model::{InstanceKey, Status};
+use crate::overrides::rank;
+use crate::repair::{EXCHANGE_MAX, Entry, EntryState, LIST_MAX, Learned, Stamp, Stamped};
+use crate::time::{Now, Wall};
+
+/// At most this many leases are compared in one go.
+const COMPARED: usize = 2 * LIST_MAX;
+
+/// Both sides of a comparison, as far as they are a copy.
+struct Copy {
+    dirty: i64,
+    content: u64,
+    overridden: Stamped,
+}
+
+impl Registry {
+    /// Compares what is in these buckets with what another node lists of them. `since` is how long ago it was asked.
+    pub(super) fn plan(
+        &mut self,
+        now: Now,
+        since: Duration,
+        buckets: &[u16],
+        entries: Vec<Entry>,
+    ) -> Learned {
+        let cut = entries.len() >= LIST_MAX;
+        let last = entries.last().map(|entry| bucket(&entry.key));
+        let mut theirs: BTreeMap<u16, Vec<Entry>> = BTreeMap::new();
+        for entry in entries {
+            theirs.entry(bucket(&entry.key)).or_default().push(entry);
+        }
+        let (mut pull, mut push) = (Vec::new(), Vec::new());
+        let mut compared = 0;
+        self.list_from = 0;
+        for bucket in buckets {
+            let ours = self.bucket(now, *bucket);
+            let theirs = theirs.remove(bucket).unwrap_or_default();
+            compared += ours.len() + theirs.len();
+            for (key, (ours, theirs)) in pairs(ours, theirs) {
+                let (take, give) = decide(now, since, ours.as_ref(), theirs.as_ref());
+                if take {
+                    pull.push(key.clone());
+                }
+                if give {
+                    push.push(key);
+                }
+            }
+            let full = compared >= COMPARED || pull.len() >= EXCHANGE_MAX || push.len() >= EXCHANGE_MAX;
+            if full || (cut && last == Some(*bucket)) {
+                self.list_from = usize::from(*bucket) + 1;
+                break;
+            }
+        }
+        pull.truncate(EXCHANGE_MAX);
+        push.truncate(EXCHANGE_MAX);
+        Learned::Plan { pull, push }
+    }
+}
+
+fn pairs(ours: Vec<Entry>, theirs: Vec<Entry>) -> BTreeMap<InstanceKey, (Option<Entry>, Option<Entry>)> {
+    let mut pairs: BTreeMap<InstanceKey, (Option<Entry>, Option<Entry>)> = BTreeMap::new();
+    for ours in ours {
+        let key = ours.key.clone();
+        pairs.entry(key).or_default().0 = Some(ours);
+    }
+    for theirs in theirs {
+        let key = theirs.key.clone();
+        pairs.entry(key).or_default().1 = Some(theirs);
+    }
+    pairs
+}
+
+/// Whether to pull, and whether to push: both if the content of one side wins and the override of the other.
+fn decide(now: Now, since: Duration, ours: Option<&Entry>, theirs: Option<&Entry>) -> (bool, bool) {
+    const NOTHING: (bool, bool) = (false, false);
+    let Some(theirs) = theirs else {
+        let held = ours.is_some_and(|ours| matches!(ours.state, EntryState::Held { .. }));
+        return (false, held);
+    };
+    let Some(ours) = ours else {
+        return (matches!(theirs.state, EntryState::Held { .. }), false);
+    };
+    match (&ours.state, &theirs.state) {
+        (EntryState::Moving, _) | (_, EntryState::Moving) => NOTHING,
+        (EntryState::Gone { .. }, EntryState::Gone { .. }) => NOTHING,
+        (EntryState::Held { .. }, EntryState::Held { .. }) => match (copy(ours), copy(theirs)) {
+            (Some(ours), Some(theirs)) => compare(&ours, &theirs),
+            _ => NOTHING,
+        },
+        (EntryState::Held { age, .. }, EntryState::Gone { ago }) => {
+            let cancelled = (ours.dirty, before(now, *age)) <= (theirs.dirty, before(now, *ago));
+            (cancelled, !cancelled)
+        }
+        (EntryState::Gone { ago }, EntryState::Held { age, .. }) => {
+            let heard = before(now, age.saturating_add(since));
+            let cancelled = (theirs.dirty, heard) <= (ours.dirty, before(now, *ago));
+            (!cancelled, cancelled)
+        }
+    }
+}
+
+fn copy(entry: &Entry) -> Option<Copy> {
+    let EntryState::Held {
+        content,
+        overridden,
+        stamp,
+        ..
+    } = entry.state
+    else {
+        return None;
+    };
+    /// What was never overridden, as far as is known, is older than everything.
+    const NEVER: Stamp = Stamp { at: Wall(0), node: 0 };
+    Some(Copy {
+        dirty: entry.dirty,
+        content,
+        overridden: Stamped {
+            status: overridden.filter(|status| *status != Status::Unknown),
+            stamp: stamp.unwrap_or(NEVER),
+        },
+    })
+}
+
+fn compare(ours: &Copy, theirs: &Copy) -> (bool, bool) {
+    let content = (theirs.dirty, theirs.content).cmp(&(ours.dirty, ours.content));
+    let overridden = if ours.overridden.status == theirs.overridden.status {
+        core::cmp::Ordering::Equal
+    } else {
+        rank(theirs.overridden).cmp(&rank(ours.overridden))
+    };
+    (
+        content.is_gt() || overridden.is_gt(),
+        content.is_lt() || overridden.is_lt(),
+    )
+}
