@@ -15,13 +15,15 @@ mod servers;
 mod storm;
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::ValueEnum;
 
-use crate::conformance::report::Report;
-use servers::Workshop;
+use crate::conformance::report::{Outcome, Report};
+use crate::stopwatch::{Stopwatch, minutes};
+use servers::{Java, Workshop};
 
 /// Start clusters of real servers on this machine and check what must hold in them
 ///
@@ -39,6 +41,9 @@ pub(crate) struct Arguments {
     /// Where Java servers are built and logs are written
     #[arg(long, value_name = "DIR", default_value = "target/cluster")]
     work: PathBuf,
+    /// How many scenarios run at a time
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    jobs: usize,
     /// How long a node is stopped in `faults`, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pause: u64,
@@ -69,8 +74,32 @@ enum Scenario {
     Propagation,
 }
 
-/// What CI runs.
-const ORDINARY: [Scenario; 1] = [Scenario::Spring];
+/// What CI runs; the longest first.
+const ORDINARY: [Scenario; 6] = [
+    Scenario::Faults,
+    Scenario::Spring,
+    Scenario::Detour,
+    Scenario::Restart,
+    Scenario::Hang,
+    Scenario::Balancer,
+];
+
+impl Scenario {
+    fn run(self, workshop: &Workshop, arguments: &Arguments, report: &Report) -> Result<()> {
+        match self {
+            Self::Spring => mixed::run(workshop, Java::Spring, report),
+            Self::Netflix => mixed::run(workshop, Java::Netflix, report),
+            Self::Faults => faults::run(workshop, Duration::from_secs(arguments.pause), report),
+            Self::Hang => hang::run(workshop, report),
+            Self::Detour => detour::run(workshop, report),
+            Self::Balancer => balancer::run(workshop, report),
+            Self::Restart => restart::run(workshop, report),
+            Self::Storm => storm::run(workshop, report),
+            Self::Churn => storm::churn(workshop, report),
+            Self::Propagation => propagation::run(workshop, report),
+        }
+    }
+}
 
 /// Runs the task.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
@@ -81,20 +110,23 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     } else {
         &arguments.scenarios
     };
-    for scenario in scenarios {
-        match scenario {
-            Scenario::Spring => mixed::run(&workshop, servers::Java::Spring, &report)?,
-            Scenario::Faults => faults::run(&workshop, Duration::from_secs(arguments.pause), &report)?,
-            Scenario::Hang => hang::run(&workshop, &report)?,
-            Scenario::Detour => detour::run(&workshop, &report)?,
-            Scenario::Balancer => balancer::run(&workshop, &report)?,
-            Scenario::Restart => restart::run(&workshop, &report)?,
-            Scenario::Storm => storm::run(&workshop, &report)?,
-            Scenario::Churn => storm::churn(&workshop, &report)?,
-            Scenario::Propagation => propagation::run(&workshop, &report)?,
-            Scenario::Netflix => mixed::run(&workshop, servers::Java::Netflix, &report)?,
+    let next = AtomicUsize::new(0);
+    let work = || {
+        while let Some(scenario) = scenarios.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let stopwatch = Stopwatch::start();
+            let done = scenario.run(&workshop, arguments, &report);
+            let name = format!("{scenario:?}").to_lowercase();
+            if let Err(error) = done {
+                report.step(&name, "runs to its end", &Outcome::Failed(format!("{error:#}")));
+            }
+            report.line(&format!("      {name}: {}", minutes(stopwatch.elapsed())));
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..arguments.jobs.max(1) {
+            scope.spawn(work);
+        }
+    });
     let counts = report.counts();
     report.line(&counts.to_string());
     if counts.failed > 0 {
