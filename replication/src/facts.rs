@@ -16,6 +16,10 @@ pub struct Facts {
     pub strangers: Vec<(PeerId, Inbound)>,
     /// What is wrong.
     pub alarms: Vec<Alarm>,
+    /// Why the names of the peers could not be resolved the last time.
+    pub unresolved: Option<Arc<str>>,
+    /// Outcomes of requests that were not under way, and which were therefore ignored.
+    pub ignored: u64,
 }
 
 /// What kind of server a peer is.
@@ -101,6 +105,39 @@ pub struct PeerFacts {
     pub reaches_us: Option<bool>,
     /// What came from it.
     pub inbound: Inbound,
+}
+
+impl PeerFacts {
+    /// Nothing is known of it yet.
+    pub(crate) fn of(peer: PeerId) -> Self {
+        Self {
+            peer,
+            kind: PeerKind::Unknown,
+            node: None,
+            state: LinkState::Starting,
+            error: None,
+            last_success: None,
+            lag: Duration::ZERO,
+            queue: 0,
+            sent: 0,
+            retries: 0,
+            failed: 0,
+            conflicts: 0,
+            missing: 0,
+            overflowed: 0,
+            outdated: 0,
+            poisoned: 0,
+            digests: 0,
+            differing: 0,
+            repaired: 0,
+            diverged: None,
+            clock_skew: None,
+            preserving: None,
+            rules: None,
+            reaches_us: None,
+            inbound: Inbound::default(),
+        }
+    }
 }
 
 /// What came from a sender.

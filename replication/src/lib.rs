@@ -1,6 +1,8 @@
 //! The peer mesh of a Eureka registry, as a deterministic state machine without clock, thread or socket.
 
 mod address;
+mod alarms;
+mod bootstrap;
 mod config;
 #[cfg(feature = "driver")]
 mod dns;
@@ -9,9 +11,12 @@ pub mod driver;
 mod facts;
 #[cfg(feature = "driver")]
 mod http;
+mod inbound;
+mod link;
 mod mesh;
 mod message;
 mod peer;
+mod repair;
 pub mod resolve;
 
 pub use address::{AddressError, PeerAddress};
