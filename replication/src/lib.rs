@@ -18,6 +18,7 @@ mod message;
 mod peer;
 mod repair;
 pub mod resolve;
+mod shaper;
 
 pub use address::{AddressError, PeerAddress};
 pub use config::Config;
