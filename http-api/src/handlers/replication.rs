@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use eureka_registry_core::wire::{self, BatchItem, DecodeError, Format, ItemAnswer, Registration};
+use eureka_registry_core::wire::{
+    self, BatchItem, DecodeError, Dialect, Format, ItemAnswer, ItemError, Registration,
+};
 use eureka_registry_core::{InstanceKey, Origin};
 use http::StatusCode;
 
@@ -32,7 +34,12 @@ pub(crate) fn batch(call: &Call<'_>, body: &Bytes) -> Result<Answer, Refusal> {
     for item in items {
         let answer = match item {
             Ok(item) => apply(call, &origin, item),
-            Err(error) => outcome::unreadable_item(&error, config.java_errors),
+            Err(error) => {
+                if let ItemError::Registration { key, last_dirty, .. } = &error {
+                    remember(call, key, *last_dirty);
+                }
+                outcome::unreadable_item(&error, config.java_errors)
+            }
         };
         let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
         call.api.figures().item(status);
@@ -79,15 +86,27 @@ fn apply(call: &Call<'_>, origin: &Origin, item: BatchItem) -> ItemAnswer {
 
 /// Always 200, as in Java: anything else would make the sender drop the whole batch, or send it again.
 fn register(call: &Call<'_>, origin: Origin, key: &InstanceKey, registration: Registration) -> ItemAnswer {
+    let last_dirty = registration.last_dirty;
     match registration.validate(key.app()) {
         Ok(instance) => {
             call.registry()
                 .register(origin, Arc::new(instance), Duration::ZERO);
         }
-        Err(_) => call.api.figures().batch_invalid.increment(1),
+        Err(_) => {
+            call.api.figures().batch_invalid.increment(1);
+            remember(call, key, last_dirty);
+        }
     }
     ItemAnswer {
         status: StatusCode::OK.as_u16(),
         newer: None,
+    }
+}
+
+/// What was not taken is not missing: a 404 to its heartbeats would make Java's server send it again with each of them.
+/// Java itself answers so.
+fn remember(call: &Call<'_>, key: &InstanceKey, last_dirty: Option<i64>) {
+    if let (Dialect::Lenient, Some(last_dirty)) = (call.config().dialect, last_dirty) {
+        call.registry().refuse(key, last_dirty);
     }
 }

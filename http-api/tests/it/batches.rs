@@ -102,6 +102,47 @@ fn an_invalid_registration_is_answered_as_java_does_and_not_taken() {
     fixture.get("apps/A/i").is_empty_with(404);
 }
 
+/// An item that registers `id`, with these fields changed.
+fn registration(id: &str, fields: &Value) -> Value {
+    let body = instance_with("A", id, fields)["instance"].take();
+    json!({"appName": "A", "id": id, "lastDirtyTimestamp": DIRTY, "status": "UP",
+           "instanceInfo": body, "action": "Register"})
+}
+
+#[test]
+fn heartbeats_for_what_was_refused_do_not_bring_it_again() {
+    let fixture = Fixture::new();
+    let invalid = registration("i", &json!({"hostName": ""}));
+    let unreadable = registration("j", &json!({"port": [8080]}));
+    assert_eq!(codes(&send(&fixture, &json!([invalid, unreadable]))), [200, 400]);
+    for id in ["i", "j"] {
+        let beats = json!([
+            heartbeat(id, DIRTY),
+            heartbeat(id, DIRTY - 1),
+            heartbeat(id, DIRTY + 1)
+        ]);
+        assert_eq!(codes(&send(&fixture, &beats)), [200, 200, 404], "{id}");
+        // Its client is told the truth, and it is in no list.
+        fixture
+            .put(&format!("apps/A/{id}?lastDirtyTimestamp={DIRTY}"))
+            .is_empty_with(404);
+        fixture.get(&format!("apps/A/{id}")).is_empty_with(404);
+    }
+    assert_eq!(codes(&send(&fixture, &json!([heartbeat("k", DIRTY)]))), [404]);
+    // Once it is sent as it should be, it is there.
+    assert_eq!(
+        codes(&send(&fixture, &json!([registration("i", &json!({}))]))),
+        [200]
+    );
+    assert_eq!(fixture.view("A", "i")["status"], "UP");
+    assert_eq!(codes(&send(&fixture, &json!([heartbeat("i", DIRTY - 1)]))), [409]);
+
+    let java = Fixture::java();
+    let beat = heartbeat("i", DIRTY);
+    let invalid = registration("i", &json!({"hostName": ""}));
+    assert_eq!(codes(&send(&java, &json!([invalid, beat]))), [200, 404]);
+}
+
 #[test]
 fn overrides_travel() {
     let fixture = Fixture::new();

@@ -6,6 +6,7 @@ mod fixture;
 mod instances;
 mod lists;
 mod ours;
+mod peers;
 mod refusals;
 mod service;
 mod vectors;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use eureka_http_api::{Config, Facts};
+use eureka_http_api::{Config, Facts, Rules};
 use eureka_registry_core::InstanceKey;
 use serde_json::{Value, json};
 
@@ -72,6 +72,31 @@ fn node_tells_who_it_is() {
     assert_eq!(node["instances"], 1);
     assert_eq!(node["reads"], "open");
     assert_eq!(node["config"], json!({"compat.preset": "none"}));
+    assert_eq!(node["preserving"], false);
+    assert_eq!(
+        node["rules"],
+        json!({"leaseExpiry": "exact", "evictionIntervalMs": 60_000, "preservation": true})
+    );
+}
+
+#[test]
+fn node_tells_what_peers_must_agree_about() {
+    let mut core = eureka_registry_core::Config::eureka_java();
+    core.preservation.measure = eureka_registry_core::Measure::LeasesOnTime;
+    let config = Config {
+        rules: Rules::from(&core),
+        ..Config::new("boot")
+    };
+    let fixture = Fixture::over(core, config);
+    for number in 0..10 {
+        fixture.register("A", &format!("i{number}"));
+    }
+    let node = fixture.get("/api/v1/node").json();
+    assert_eq!(node["rules"]["leaseExpiry"], "doubled");
+    assert_eq!(node["preserving"], false);
+    // Everybody is late.
+    fixture.advance(Duration::from_secs(70));
+    assert_eq!(fixture.get("/api/v1/node").json()["preserving"], true);
 }
 
 #[test]

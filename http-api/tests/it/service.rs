@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use eureka_http_api::{ApiService, Config};
 use http::Request;
+use http::request::Builder;
 use http_body::{Body, Frame, SizeHint};
 use tower::Service as _;
 
@@ -59,11 +60,17 @@ impl Body for Pieces {
     }
 }
 
-/// Sends through the service; also tells how many pieces were left unread.
+/// Sends through the service.
 fn send(fixture: &Fixture, method: &str, target: &str, body: Pieces) -> Read {
-    let request = Request::builder()
-        .method(method)
-        .uri(format!("/eureka/{target}"))
+    serve(
+        fixture,
+        Request::builder().method(method).uri(format!("/eureka/{target}")),
+        body,
+    )
+}
+
+fn serve(fixture: &Fixture, request: Builder, body: Pieces) -> Read {
+    let request = request
         .header("content-type", "application/json")
         .body(body)
         .unwrap();
@@ -109,6 +116,20 @@ fn long_bodies_are_refused_as_soon_as_they_are() {
     let mut announced = Pieces::new(["x"]);
     announced.announced = Some(101);
     assert_eq!(send(&fixture, "POST", "apps/A", announced).status, 413);
+}
+
+#[test]
+fn peers_are_told_who_finds_their_bodies_too_long() {
+    let mut config = Config::new("boot");
+    config.repair = true;
+    config.limits.batch = 100;
+    let fixture = Fixture::with(config);
+    for path in ["/api/v1/repair/exchange", "/eureka/peerreplication/batch"] {
+        let request = Request::post(path).header("x-eureka-node", "another");
+        let read = serve(&fixture, request, Pieces::new([&"x".repeat(101)]));
+        assert_eq!(read.status, 413);
+        assert_eq!(read.headers["x-eureka-node"], "boot");
+    }
 }
 
 #[test]
