@@ -118,12 +118,12 @@ impl Digest {
     }
 
     /// A lease was added.
-    pub(crate) fn join(&mut self, leases: &mut Leases, slot: Slot, now: Ticks) {
+    pub(crate) fn join(&mut self, now: Ticks, leases: &mut Leases, slot: Slot) {
         let part = &mut leases.get_mut(slot).part;
         let roster = &mut self.rosters[usize::from(part.bucket)];
         part.position = roster.len();
         roster.push(slot);
-        self.start_moving(leases, slot, now);
+        self.start_moving(now, leases, slot);
     }
 
     /// A lease is about to be removed.
@@ -138,12 +138,12 @@ impl Digest {
     }
 
     /// What is compared of a lease changed.
-    pub(crate) fn change(&mut self, leases: &mut Leases, slot: Slot, now: Ticks) {
+    pub(crate) fn change(&mut self, now: Ticks, leases: &mut Leases, slot: Slot) {
         let part = &mut leases.get_mut(slot).part;
         part.content = None;
         if part.is_in() {
             self.run_out(leases, slot);
-            self.start_moving(leases, slot, now);
+            self.start_moving(now, leases, slot);
         }
     }
 
@@ -164,7 +164,7 @@ impl Digest {
     }
 
     /// A lease that had run out was heard of.
-    pub(crate) fn come_back(&mut self, leases: &mut Leases, slot: Slot, now: Ticks) {
+    pub(crate) fn come_back(&mut self, now: Ticks, leases: &mut Leases, slot: Slot) {
         let part = &leases.get(slot).part;
         if part.is_in() {
             return;
@@ -172,7 +172,7 @@ impl Digest {
         if part.content.is_some() {
             self.sum_up(leases, slot);
         } else {
-            self.start_moving(leases, slot, now);
+            self.start_moving(now, leases, slot);
         }
     }
 
@@ -184,7 +184,7 @@ impl Digest {
     }
 
     /// Sums up one lease that has settled.
-    pub(crate) fn settle(&mut self, leases: &mut Leases, now: Ticks) -> bool {
+    pub(crate) fn settle(&mut self, now: Ticks, leases: &mut Leases) -> bool {
         if self.next_due().is_none_or(|due| due > now) {
             return false;
         }
@@ -195,7 +195,7 @@ impl Digest {
         true
     }
 
-    fn start_moving(&mut self, leases: &mut Leases, slot: Slot, now: Ticks) {
+    fn start_moving(&mut self, now: Ticks, leases: &mut Leases, slot: Slot) {
         self.marks += 1;
         let mark = (now, self.marks);
         leases.get_mut(slot).part.state = State::Moving(mark);

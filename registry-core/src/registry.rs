@@ -409,7 +409,7 @@ impl Registry {
             runs_out
         };
         if !is_due(ticks, runs_out) {
-            self.digest.come_back(&mut self.leases, slot, ticks);
+            self.digest.come_back(ticks, &mut self.leases, slot);
         }
         self.leases.clear_overdue(slot);
         self.leases.file(slot, next);
@@ -418,7 +418,7 @@ impl Registry {
     /// What other nodes compare of a lease has changed.
     fn moved(&mut self, now: Now, slot: Slot) {
         let ticks = self.ticks(now);
-        self.digest.change(&mut self.leases, slot, ticks);
+        self.digest.change(ticks, &mut self.leases, slot);
     }
 
     /// Shows the new state of a lease to readers, as a new version. A `hidden` change stays out of the delta.

@@ -56,7 +56,10 @@ impl App {
         let meters = Arc::new(Meters::new());
         let front = Arc::new(Front::new(&settings.limits, Arc::clone(&meters)));
         let (sink, events) = Sink::new(meters);
-        let registry_config = compose::registry(&settings, [seed_one, seed_two], listener.address());
+        let registry_config = eureka_registry_core::Config {
+            node: node_id[0],
+            ..compose::registry(&settings, [seed_one, seed_two], listener.address())
+        };
         let api_config = eureka_http_api::Config {
             rules: eureka_http_api::Rules::from(&registry_config),
             ..compose::api(config, node_id)

@@ -10,6 +10,8 @@ use crate::telemetry::Meters;
 
 /// The registry wants to be called at least once a second, because a change may bring the next moment forward.
 const LONGEST: Duration = Duration::from_millis(500);
+/// What the registry may rely on: see its `called_every`.
+pub(crate) const CALLED_EVERY: Duration = Duration::from_secs(1);
 const SHORTEST: Duration = Duration::from_millis(1);
 
 /// Runs for ever, also after a panic: a node that served on but never evicted again would be found out late. How late a

@@ -277,7 +277,7 @@ impl Registry {
             instance: copy.instance,
         });
         let ticks = self.ticks(now);
-        self.digest.join(&mut self.leases, slot, ticks);
+        self.digest.join(ticks, &mut self.leases, slot);
         let late = self.leases.get(slot).late(&self.watch);
         self.leases.file(slot, late);
         self.start_refreshing(now);

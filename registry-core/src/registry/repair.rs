@@ -196,7 +196,7 @@ impl Registry {
         self.observe(now);
         let ticks = self.ticks(now);
         let mut left = SETTLED;
-        while left > 0 && self.digest.settle(&mut self.leases, ticks) {
+        while left > 0 && self.digest.settle(ticks, &mut self.leases) {
             left -= 1;
         }
     }

@@ -240,7 +240,7 @@ impl Registry {
 
     /// Sums up what was left alone for long enough.
     fn settle(&mut self, ticks: Ticks, budget: &mut Budget) {
-        while budget.looks > 0 && self.digest.settle(&mut self.leases, ticks) {
+        while budget.looks > 0 && self.digest.settle(ticks, &mut self.leases) {
             budget.spend(SETTLED);
         }
     }

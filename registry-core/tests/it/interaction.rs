@@ -5,6 +5,7 @@
 //! be read before they are believed. The commands are those of [`World::run`].
 
 mod arguments;
+mod repair;
 mod show;
 mod world;
 

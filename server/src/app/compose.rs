@@ -23,6 +23,7 @@ pub(super) fn registry(settings: &Settings, seed: [u64; 2], address: SocketAddr)
         own_id: Some(Arc::from(own::id(settings, address))),
         lease_expiry: registry.lease_expiry,
         eviction_interval: registry.eviction_interval,
+        called_every: Some(crate::evict::CALLED_EVERY),
         delta_retention: registry.delta_retention,
         preservation: core::PreservationConfig {
             enabled: preservation.enabled,

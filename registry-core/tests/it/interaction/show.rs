@@ -172,6 +172,8 @@ pub(crate) fn stats(stats: &Stats) -> String {
         ("registrations", stats.registrations),
         ("renewals", stats.renewals),
         ("renewals-missing", stats.renewals_missing),
+        ("renewals-refused", stats.renewals_refused),
+        ("refusals", stats.refusals as u64),
         ("cancels", stats.cancels),
         ("evictions", stats.evictions),
         ("overrides", stats.overrides as u64),

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use eureka_registry_core::{
     Changed, Command, Config, Filter, Instance, LeaseExpiry, Measure, Mono, Now, PeerId, Port, Registered,
-    Registry, Renewed, Reply, Settle, Status, Wall,
+    Registry, Renewed, RepairRequest, Reply, Settle, Status, Step, Wall,
 };
 
 use super::arguments::{Arguments, duration};
-use super::show;
+use super::{repair, show};
 
 /// What the wall clock shows when a transcript begins.
 pub(crate) const START: Wall = Wall(1_700_000_000_000);
@@ -24,6 +24,8 @@ pub(crate) struct World {
 struct Node {
     registry: Registry,
     verbose: bool,
+    /// When `handle_timeout` was called last.
+    called: Mono,
 }
 
 impl Default for World {
@@ -51,6 +53,12 @@ impl World {
     /// clear APP/id [STATUS] [dirty=N] [from=ORIGIN]
     /// metadata APP/id KEY=VALUE...
     /// accept                                     the operator accepts the losses
+    /// repair n1 n2 [slow=D] [steps=N] [copy]     n1 compares with n2 and exchanges until nothing is left to do; each request
+    ///                                            takes that long; `copy`: n1 copies everything
+    /// offer APP/id [...] [age=D] [stamped=STATUS|none at=N]  another node's copy, in an exchange
+    /// offer APP/id gone [dirty=N] [ago=D]        its cancel
+    /// refuse APP/id dirty=N                      a peer's registration was refused for what it was
+    /// digest                                     how many leases count, and whether all nodes have the same sums
     /// reachable PEER yes|no                      whether a peer can be reached
     /// advance D                                  time passes, and what is due is done when it is due
     /// pause D                                    time passes, and nothing is done
@@ -68,6 +76,8 @@ impl World {
             "advance" => self.advance(&arguments)?,
             "pause" => self.pause(&arguments)?,
             "wall" => self.step_wall(&arguments)?,
+            "repair" => self.repair(&arguments)?,
+            "digest" => self.digest(),
             _ => {
                 let now = self.now;
                 let count = self.nodes.len();
@@ -90,11 +100,18 @@ impl World {
             .ok_or("how many?")?;
         let config = config(arguments)?;
         *self = Self::default();
-        let node = || Node {
-            registry: Registry::new(self.now, config.clone()),
+        let node = |number| Node {
+            registry: Registry::new(
+                self.now,
+                Config {
+                    node: number,
+                    ..config.clone()
+                },
+            ),
             verbose: false,
+            called: self.now.mono,
         };
-        self.nodes = std::iter::repeat_with(node).take(count).collect();
+        self.nodes = (1..).take(count).map(node).collect();
         Ok(String::new())
     }
 
@@ -105,8 +122,10 @@ impl World {
         let mut text = String::new();
         loop {
             let due = self.nodes.iter().enumerate().filter_map(|(index, node)| {
-                let (due, _) = node.registry.poll_timeout()?;
-                Some((due, index))
+                let due = node.registry.poll_timeout().map(|(due, _)| due);
+                let every = node.registry.config().called_every;
+                let call = every.map(|every| node.called.after(every));
+                Some((due.into_iter().chain(call).min()?, index))
             });
             let Some((due, index)) = due.min().filter(|(due, _)| *due <= end) else {
                 break;
@@ -114,6 +133,7 @@ impl World {
             self.pass(due.since(self.now.mono));
             let node = &mut self.nodes[index];
             node.registry.handle_timeout(self.now);
+            node.called = self.now.mono;
             text += &node.drain(self.now);
         }
         self.pass(end.since(self.now.mono));
@@ -136,7 +156,46 @@ impl World {
         Ok(String::new())
     }
 
-    fn pass(&mut self, by: Duration) {
+    pub(super) fn now(&self) -> Now {
+        self.now
+    }
+
+    pub(super) fn registry(&mut self, node: usize) -> &mut Registry {
+        &mut self.nodes[node].registry
+    }
+
+    /// What happened at a node.
+    pub(super) fn drain(&mut self, node: usize) -> String {
+        let happened = self.nodes[node].drain(self.now);
+        happened.lines().fold(String::new(), |text, line| {
+            format!("{text}{line} at n{}\n", node + 1)
+        })
+    }
+
+    fn digest(&mut self) -> String {
+        let now = self.now;
+        let mut roots = Vec::new();
+        let mut text = String::new();
+        for (number, node) in (1..).zip(&mut self.nodes) {
+            roots.push(node.registry.repair_request(now, &Step::Compare));
+            let stats = node.registry.stats();
+            let (entries, moving) = (stats.digest, stats.moving);
+            writeln!(
+                text,
+                "n{number} entries={entries} moving={moving} late={}",
+                stats.late
+            )
+            .expect("a string takes all");
+        }
+        let root = |request: &RepairRequest| match request {
+            RepairRequest::Compare { root, .. } => *root,
+            other => panic!("{other:?}"),
+        };
+        let same = roots.iter().all(|request| root(request) == root(&roots[0]));
+        text + if same { "equal\n" } else { "different\n" }
+    }
+
+    pub(super) fn pass(&mut self, by: Duration) {
         self.now.mono = self.now.mono.after(by);
         self.now.wall = Wall(self.now.wall.0 + millis(by));
     }
@@ -163,6 +222,21 @@ impl Node {
                 let command = command(arguments)?;
                 Ok(reply(&self.registry.apply(now, origin, command)))
             }
+            "offer" => {
+                let origin = PeerId(Arc::from("p"));
+                let request = RepairRequest::Exchange {
+                    pull: Vec::new(),
+                    push: vec![repair::offer(arguments)?],
+                };
+                self.registry
+                    .repair_answer(now, eureka_registry_core::Origin::Peer(origin), request);
+                Ok(String::new())
+            }
+            "refuse" => {
+                let dirty = arguments.number("dirty")?.ok_or("dirty?")?;
+                self.registry.refuse(now, &arguments.key()?, dirty);
+                Ok(String::new())
+            }
             "accept" => {
                 self.registry.accept_losses(now);
                 Ok(String::new())
@@ -175,6 +249,7 @@ impl Node {
             }
             "timeout" => {
                 self.registry.handle_timeout(now);
+                self.called = now.mono;
                 Ok(String::new())
             }
             "events" => {
@@ -319,7 +394,7 @@ fn command(arguments: &Arguments<'_>) -> Result<Command, String> {
 }
 
 /// `status= overridden= dirty= duration= interval= host= port= vip= svip= zone= meta=KEY:VALUE`.
-fn instance(app: &str, id: &str, arguments: &Arguments<'_>) -> Result<Instance, String> {
+pub(super) fn instance(app: &str, id: &str, arguments: &Arguments<'_>) -> Result<Instance, String> {
     let mut instance = Instance::new(app, id, arguments.text("host").unwrap_or("host"), "10.0.0.1");
     instance.status = arguments.status_option("status")?.unwrap_or(Status::Up);
     instance.overridden_status = arguments.status_option("overridden")?.unwrap_or(Status::Unknown);
@@ -392,6 +467,7 @@ fn config(arguments: &Arguments<'_>) -> Result<Config, String> {
         &mut preservation.update_interval,
         arguments.duration("update-interval")?,
     );
+    config.called_every = arguments.duration("called-every")?;
     set(&mut config.silent_peer_hold, arguments.number("hold")?);
     set(
         &mut config.eviction_interval,
