@@ -19,6 +19,8 @@ use tokio::time::timeout;
 
 mod answer;
 mod connection;
+#[cfg(test)]
+mod tests;
 
 use crate::address::PeerAddress;
 use crate::message::{Failure, NodeId};
