@@ -174,7 +174,15 @@ impl Replicator {
             return due.map_or(LONGEST, |due| due.since(now.mono).clamp(SHORTEST, LONGEST));
         }
         for output in outputs {
-            self.execute(output);
+            let request = request_of(&output);
+            let executed = catch_unwind(AssertUnwindSafe(|| self.execute(output)));
+            if executed.is_err() {
+                self.handle.panicked();
+                // The mesh asks for nothing more of the kind before it has heard of this one.
+                if let Some((peer, id)) = request {
+                    self.handle.outcome(&peer, id, None, panicked());
+                }
+            }
         }
         Duration::ZERO
     }
@@ -182,18 +190,14 @@ impl Replicator {
     /// No lock is held here.
     fn execute(&mut self, output: Output) {
         match output {
-            Output::Send { peer, id, items } => self.request(peer, id, Lane::Send, async move |errand| {
-                send::send(errand, items).await
-            }),
-            Output::Probe { peer, id } => {
-                self.request(peer, id, Lane::Ask, async |errand| probe::probe(errand).await)
+            Output::Send { peer, id, items } => {
+                self.request(peer, id, Lane::Send, |errand| send::send(errand, items));
             }
-            Output::Repair { peer, id, step } => self.request(peer, id, Lane::Ask, async move |errand| {
-                repair::repair(errand, step).await
-            }),
-            Output::Pull { peer, id } => {
-                self.request(peer, id, Lane::Ask, async |errand| pull::pull(errand).await)
+            Output::Probe { peer, id } => self.request(peer, id, Lane::Probe, probe::probe),
+            Output::Repair { peer, id, step } => {
+                self.request(peer, id, Lane::Repair, |errand| repair::repair(errand, step));
             }
+            Output::Pull { peer, id } => self.request(peer, id, Lane::Pull, pull::pull),
             Output::Adopt { peer, command } => {
                 self.registry.apply(Origin::Peer(peer), command);
             }
@@ -282,9 +286,6 @@ impl Replicator {
     }
 
     fn resolved(&mut self, round: Round) {
-        if let Some(error) = &round.error {
-            self.handle.resolve_failed(error);
-        }
         if let Some(peers) = &round.peers {
             let mut links = BTreeMap::new();
             for address in peers {
@@ -300,6 +301,10 @@ impl Replicator {
             self.handle.set_links(self.links.values().cloned().collect());
             self.handle.set_peers(self.links.keys().cloned().collect());
         }
+        // Behind the peers, which would count as all being well.
+        if let Some(error) = &round.error {
+            self.handle.resolve_failed(error);
+        }
         self.round = round;
     }
 
@@ -310,6 +315,20 @@ impl Replicator {
             Ended::Located(link.peer.clone(), found)
         });
         self.errands.insert(task.id(), Errand::Locate);
+    }
+}
+
+fn request_of(output: &Output) -> Option<(PeerId, RequestId)> {
+    match output {
+        Output::Send { peer, id, .. }
+        | Output::Probe { peer, id }
+        | Output::Repair { peer, id, .. }
+        | Output::Pull { peer, id } => Some((peer.clone(), *id)),
+        Output::Adopt { .. }
+        | Output::Reachable { .. }
+        | Output::Open { .. }
+        | Output::Resolve
+        | Output::Alarm { .. } => None,
     }
 }
 

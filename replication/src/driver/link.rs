@@ -17,17 +17,17 @@ pub(super) struct Link {
     pub(super) transport: Transport,
     /// By the last probe. Ours take compressed bodies.
     ours: AtomicBool,
-    sending: AtomicBool,
-    asking: AtomicBool,
+    /// By [`Lane`]: whether one is under way.
+    lanes: [AtomicBool; 4],
 }
 
 /// At most one request of each is under way to a peer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Lane {
-    /// Batches.
     Send,
-    /// Probes, steps of a repair, pulls.
-    Ask,
+    Probe,
+    Repair,
+    Pull,
 }
 
 /// What a request needs.
@@ -45,8 +45,7 @@ impl Link {
             peer: address.id(),
             transport: Transport::new(address, identity),
             ours: AtomicBool::new(false),
-            sending: AtomicBool::new(false),
-            asking: AtomicBool::new(false),
+            lanes: [const { AtomicBool::new(false) }; 4],
         }
     }
 
@@ -68,9 +67,6 @@ impl Link {
     }
 
     fn lane(&self, lane: Lane) -> &AtomicBool {
-        match lane {
-            Lane::Send => &self.sending,
-            Lane::Ask => &self.asking,
-        }
+        &self.lanes[lane as usize]
     }
 }

@@ -174,3 +174,6 @@ impl fmt::Display for SourcesError {
 }
 
 impl std::error::Error for SourcesError {}
+
+#[cfg(test)]
+mod tests;
