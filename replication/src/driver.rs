@@ -54,6 +54,9 @@ pub struct Settings {
     pub request_timeout: Duration,
     /// The same for requests whose answers are whole registries.
     pub copy_timeout: Duration,
+    /// Whether the registry is opened when the mesh says so. Not if its owner has opened it: a node without peers, which may
+    /// get some later, must not hold what it serves already.
+    pub opens: bool,
 }
 
 impl Default for Settings {
@@ -62,6 +65,7 @@ impl Default for Settings {
             address: Arc::from("127.0.0.1"),
             request_timeout: Duration::from_secs(5),
             copy_timeout: Duration::from_secs(30),
+            opens: true,
         }
     }
 }
@@ -202,7 +206,11 @@ impl Replicator {
                 self.registry.apply(Origin::Peer(peer), command);
             }
             Output::Reachable { peer, reachable } => self.registry.peer_reachable(&peer, reachable),
-            Output::Open { synced, settle } => self.registry.open(synced, settle),
+            Output::Open { synced, settle } => {
+                if self.settings.opens {
+                    self.registry.open(synced, settle);
+                }
+            }
             Output::Resolve => self.resolve(),
             Output::Alarm { alarm, raised } => (self.alarms)(&alarm, raised),
         }

@@ -2,26 +2,32 @@
 
 mod compose;
 mod own;
+mod reload;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use eureka_http_api::{Api, ApiService};
 use eureka_registry_core::{RegistryHandle, Settle};
+use eureka_replication::NodeId;
+use eureka_replication::driver::{self, Handle, Replicator, Resolver};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
+pub(crate) use self::reload::Reload;
+
 use self::own::OwnInstance;
-use crate::clock::SystemClock;
+use crate::clock::{self, SystemClock};
 use crate::config::{Config, Preset, Settings};
 use crate::console::Console;
 use crate::evict;
 use crate::http::{Front, Health, Listener, Own, Routes, stack};
+use crate::peers::Peers;
 use crate::sink::{self, Sink};
 use crate::telemetry::{self, LogWriter, Meters, Recorder};
 
@@ -35,14 +41,23 @@ const OTHER_FILES: u64 = 64;
 pub(crate) struct App {
     settings: Settings,
     registry: RegistryHandle,
+    mesh: Handle,
+    peers: Peers,
     front: Arc<Front>,
     health: Arc<Health>,
     listener: Listener,
     api: Api,
     recorder: Recorder,
     log: LogWriter,
-    /// Logs what happens in the registry until it is told to stop.
-    events: (oneshot::Sender<()>, JoinHandle<()>),
+    /// Logs what happens in the registry.
+    events: Task,
+}
+
+/// A task that runs until it is told to stop.
+#[derive(Debug)]
+struct Task {
+    stop: oneshot::Sender<()>,
+    ended: JoinHandle<()>,
 }
 
 impl App {
@@ -51,36 +66,37 @@ impl App {
         let settings = config.settings.clone();
         let address = settings.server.listen;
         let listener = Listener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
-        let [seed_one, seed_two, node_id @ ..] =
+        let [seed_one, seed_two, seed_three, node @ ..] =
             random().context("no randomness from the operating system")?;
+        let clock = Arc::new(SystemClock::start());
+        let mesh = Handle::new(
+            compose::mesh(&settings, seed_three, NodeId(node)),
+            compose::sources(&settings, listener.address()),
+            Arc::clone(&clock) as _,
+        );
         let meters = Arc::new(Meters::new());
         let front = Arc::new(Front::new(&settings.limits, Arc::clone(&meters)));
-        let (sink, events) = Sink::new(meters);
-        let registry_config = eureka_registry_core::Config {
-            node: node_id[0],
-            ..compose::registry(&settings, [seed_one, seed_two], listener.address())
-        };
-        let api_config = eureka_http_api::Config {
-            rules: eureka_http_api::Rules::from(&registry_config),
-            ..compose::api(config, node_id)
-        };
-        let registry = RegistryHandle::new(registry_config, Arc::new(SystemClock::start()), Arc::new(sink));
-        let api = Api::new(registry.clone(), api_config);
-        let (stop_logging, stopped) = oneshot::channel();
-        let logging = tokio::spawn(sink::log(events, stopped));
+        let (sink, events) = Sink::new(mesh.clone(), meters);
+        let rules = compose::registry(&settings, [seed_one, seed_two], mesh.node(), listener.address());
+        let api = compose::api(config, &rules, &mesh, listener.address());
+        let registry = RegistryHandle::new(rules, clock, Arc::new(sink));
+        let api = Api::new(registry.clone(), api);
+        let events = Task::spawn(|stopped| sink::log(events, stopped));
         tokio::spawn(evict::run(registry.clone(), Arc::clone(&front.meters)));
         tokio::spawn(Arc::clone(&front.pressure).probe());
         tokio::spawn(upkeep(recorder.clone()));
         Ok(Self {
+            peers: Peers::new(mesh.clone(), registry.clone(), !settings.peers.is_empty()),
             settings,
             registry,
+            mesh,
             front,
             health: Arc::new(Health::default()),
             listener,
             api,
             recorder,
             log,
-            events: (stop_logging, logging),
+            events,
         })
     }
 
@@ -89,25 +105,25 @@ impl App {
         self.listener.address()
     }
 
-    /// Serves until SIGTERM or SIGINT and then until requests under way have ended, `server.drain-timeout` at most; a
-    /// second signal ends it at once.
-    pub(crate) async fn run(self) -> anyhow::Result<()> {
+    /// Serves until SIGTERM or SIGINT and then until requests under way have ended and what waits for peers has reached
+    /// them, `server.drain-timeout` at most; a second signal ends it at once.
+    pub(crate) async fn run(self, reload: Reload) -> anyhow::Result<()> {
         let mut signals = Signals::new().context("cannot wait for signals")?;
+        let hangup = signal(SignalKind::hangup()).context("cannot wait for signals")?;
         let (cut, second) = oneshot::channel();
         let address = self.address();
-        self.open();
-        let own = self
-            .settings
-            .server
-            .register
-            .then(|| OwnInstance::new(&self.settings, address, self.registry.clone()));
-        let renewing = own.clone().map(|own| {
+        let replicating = self.replicate(address);
+        tokio::spawn(reload_on(hangup, reload, self.peers.clone(), address));
+        let own = self.settings.server.register.then(|| {
+            let own = OwnInstance::new(&self.settings, address, self.registry.clone());
             own.register();
-            tokio::spawn(own.keep_registered())
+            Task::spawn(|leave| own.live(leave))
         });
         self.say_hello(address);
         let stack = stack(&self.front, self.routes(address));
         let drain_timeout = self.settings.server.drain_timeout;
+        let (mesh, health) = (self.mesh.clone(), Arc::clone(&self.health));
+        let began = Arc::new(OnceLock::new());
         let stop = async {
             signals.next().await;
             tokio::spawn(async move {
@@ -119,33 +135,69 @@ impl App {
                 ?drain_timeout,
                 "stopping: no new connections, requests under way may end"
             );
-            self.health.stop();
-            if let (Some(renewing), Some(own)) = (renewing, own) {
-                renewing.abort();
-                own.leave();
+            health.stop();
+            if let Some(own) = own {
+                own.stop().await;
             }
+            // Nothing lingers from now on.
+            mesh.flush(Duration::ZERO).await;
+            began.get_or_init(clock::instant);
             drain_timeout
         };
         let serving = self
             .listener
             .serve(&self.settings.limits, Arc::clone(&self.front), stack, stop);
-        let drained = tokio::select! {
-            drained = serving => drained,
-            Ok(()) = second => false,
+        let ending = async {
+            let drained = serving.await;
+            let left = drain_timeout.saturating_sub(began.get_or_init(clock::instant).elapsed());
+            (drained, self.mesh.flush(left).await)
         };
+        let (drained, flushed) = tokio::select! {
+            ended = ending => ended,
+            Ok(()) = second => (false, false),
+        };
+        if !flushed {
+            warn!(
+                "stopped before everything had reached the peers: they find out by repair, or when leases run out"
+            );
+        }
         if drained {
             info!("stopped");
         } else {
             warn!("stopped before all requests under way had ended");
         }
-        let (stop_logging, logging) = self.events;
-        drop(stop_logging);
-        // It writes nothing itself, so it cannot get stuck; and a panic in it was logged.
-        let _ = logging.await;
+        replicating.stop().await;
+        self.events.stop().await;
         Ok(())
     }
 
-    /// No peers, so there is nobody to ask for a copy: reads are open at once, or held as configured.
+    /// Starts replication, which opens the registry when it has copied from the peers. Without peers there is nobody to ask
+    /// for a copy: reads are open at once, or held as configured.
+    fn replicate(&self, address: SocketAddr) -> Task {
+        let alone = self.settings.peers.is_empty();
+        if alone {
+            self.open();
+        }
+        let replicator = Replicator::new(
+            self.mesh.clone(),
+            self.registry.clone(),
+            Resolver::system(),
+            driver::Settings {
+                opens: !alone,
+                ..compose::driver(&self.settings, address)
+            },
+            // The log tells of them by the facts, and more slowly.
+            Box::new(|_, _| {}),
+        );
+        tokio::spawn(self.peers.clone().watch());
+        Task::spawn(|stopped| {
+            replicator.run(async {
+                // Sent or dropped, it is the end.
+                let _ = stopped.await;
+            })
+        })
+    }
+
     fn open(&self) {
         let bootstrap = &self.settings.bootstrap;
         let hold = bootstrap
@@ -160,6 +212,7 @@ impl App {
         let settings = &self.settings;
         let own = Own {
             registry: self.registry.clone(),
+            peers: self.peers.clone(),
             front: Arc::clone(&self.front),
             health: Arc::clone(&self.health),
             metrics: settings.metrics.enabled.then(|| self.recorder.clone()),
@@ -190,6 +243,35 @@ impl App {
     }
 }
 
+impl Task {
+    fn spawn<F>(task: impl FnOnce(oneshot::Receiver<()>) -> F) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let (stop, stopped) = oneshot::channel();
+        Self {
+            stop,
+            ended: tokio::spawn(task(stopped)),
+        }
+    }
+
+    /// Tells it to stop, and waits until it has.
+    async fn stop(self) {
+        drop(self.stop);
+        // A panic in it was logged.
+        let _ = self.ended.await;
+    }
+}
+
+/// Reads the configuration again at each signal, for ever.
+async fn reload_on(mut hangup: Signal, mut reload: Reload, peers: Peers, address: SocketAddr) {
+    while hangup.recv().await.is_some() {
+        if let Some(settings) = reload.read() {
+            peers.configure(compose::sources(settings, address), !settings.peers.is_empty());
+        }
+    }
+}
+
 async fn upkeep(recorder: Recorder) {
     let mut interval = tokio::time::interval(UPKEEP_INTERVAL);
     loop {
@@ -198,9 +280,10 @@ async fn upkeep(recorder: Recorder) {
     }
 }
 
-/// Four numbers from the operating system.
-fn random() -> Result<[u64; 4], getrandom::Error> {
+/// Five numbers from the operating system.
+fn random() -> Result<[u64; 5], getrandom::Error> {
     Ok([
+        getrandom::u64()?,
         getrandom::u64()?,
         getrandom::u64()?,
         getrandom::u64()?,

@@ -44,7 +44,7 @@ struct Configuration {
     /// Where gRPC listens: not available in this version.
     #[arg(long, value_name = "ADDR")]
     grpc_listen: Option<String>,
-    /// Base URL of another node: not available in this version.
+    /// Base URL of another node, such as `http://eureka-2:8761/eureka`; adds to the key `peers.urls`.
     #[arg(long, value_name = "URL")]
     peer: Vec<String>,
     /// Any key, such as `registry.eviction-interval=5s`.
@@ -54,6 +54,10 @@ struct Configuration {
 
 impl Configuration {
     fn load(&self) -> Result<Config, Vec<Mistake>> {
+        Config::load(&self.sources())
+    }
+
+    fn sources(&self) -> Sources {
         let one = |flag, key: &str, value: &String| (flag, key.to_owned(), value.clone());
         let mut flags = Vec::new();
         flags.extend(self.listen.iter().map(|v| one("--listen", "server.listen", v)));
@@ -62,9 +66,10 @@ impl Configuration {
                 .iter()
                 .map(|v| one("--grpc-listen", "grpc.listen", v)),
         );
-        flags.extend(self.peer.iter().map(|v| one("--peer", "peers.urls", v)));
         flags.extend(self.set.iter().map(|(key, value)| one("--set", key, value)));
-        Config::load(&Sources::of_process(self.config.clone(), flags))
+        // The last, so that they add to whatever else gives the key.
+        flags.extend(self.peer.iter().map(|v| one(Sources::ADDING, "peers.urls", v)));
+        Sources::of_process(self.config.clone(), flags)
     }
 }
 
@@ -92,10 +97,13 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match arguments.command {
         None => help(),
         Some(Command::Config(arguments)) => config::run(&arguments),
-        Some(Command::Serve(configuration)) => match configuration.load() {
-            Ok(config) => serve::run(&config),
-            Err(mistakes) => refuse(&mistakes),
-        },
+        Some(Command::Serve(configuration)) => {
+            let sources = configuration.sources();
+            match Config::load(&sources) {
+                Ok(config) => serve::run(&config, sources),
+                Err(mistakes) => refuse(&mistakes),
+            }
+        }
     }
 }
 

@@ -8,14 +8,15 @@ mod show;
 mod sources;
 mod value;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 pub use self::keys::{KEYS, Key, Kind};
 pub use self::settings::{
-    Bootstrap, Compat, Console, Limits, Log, LogFormat, Metrics, Overrides, Preservation, Preset,
-    RateLimiter, Registry, Responses, Server, Settings,
+    Bootstrap, Compat, Console, Limits, Log, LogFormat, Metrics, Overrides, Peers, Preservation, Preset,
+    RateLimiter, Registry, Replication, Responses, Server, Settings,
 };
 pub use self::show::markdown;
 pub use self::sources::{Given, Sources};
@@ -88,12 +89,21 @@ impl Config {
         Self::resolve(read.given, read.mistakes, read.ignored_environment)
     }
 
-    /// Keys that differ from their defaults with their values, for `/api/v1/node`. No key of this version is secret.
+    /// Keys that differ from their defaults with their values, for `/api/v1/node`, without secrets.
     pub fn summary(&self) -> Vec<(String, String)> {
         self.values
             .iter()
             .filter(|(_, _, source)| *source != Source::Default)
-            .map(|(key, text, _)| (key.name.to_owned(), text.clone()))
+            .map(|(key, text, _)| (key.name.to_owned(), shown(key, text).into_owned()))
+            .collect()
+    }
+
+    /// Names of the keys that have other values in `other`.
+    pub fn differences(&self, other: &Self) -> Vec<&'static str> {
+        let pairs = self.values.iter().zip(&other.values);
+        pairs
+            .filter(|((_, one, _), (_, other, _))| one != other)
+            .map(|((key, _, _), _)| key.name)
             .collect()
     }
 
@@ -114,9 +124,13 @@ impl Config {
                     source: given.source,
                     message: format!("{}: {message}", key.name),
                 });
-            } else {
-                explicit.insert(key.name, (given.text, given.source));
+                continue;
             }
+            let text = match (&given.source, explicit.get(key.name)) {
+                (Source::Flag(Sources::ADDING), Some((before, _))) => format!("{before},{}", given.text),
+                _ => given.text,
+            };
+            explicit.insert(key.name, (text, given.source));
         }
         let preset = explicit
             .get("compat.preset")
@@ -145,5 +159,21 @@ impl Config {
             ignored_environment,
             values,
         })
+    }
+}
+
+/// A value as people may see it.
+fn shown<'a>(key: &Key, text: &'a str) -> Cow<'a, str> {
+    match key.kind {
+        Kind::Urls => value::masked(text).into(),
+        Kind::Address
+        | Kind::Boolean
+        | Kind::Choice(_)
+        | Kind::Count
+        | Kind::Duration
+        | Kind::List
+        | Kind::Share
+        | Kind::Size
+        | Kind::Text => text.into(),
     }
 }

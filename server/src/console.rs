@@ -3,12 +3,14 @@
 mod html;
 mod overview;
 mod recent;
+mod replicas;
 
 use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::{Duration, UNIX_EPOCH};
 
 use eureka_registry_core::{RegistryHandle, Wall};
+use eureka_replication::Facts;
 
 use self::html::Html;
 use crate::config::Settings;
@@ -33,10 +35,10 @@ impl Console {
         }
     }
 
-    /// `/`: applications, instances, status, preservation.
-    pub(crate) fn page(&self, registry: &RegistryHandle) -> String {
+    /// `/`: applications, instances, status, preservation, peers.
+    pub(crate) fn page(&self, registry: &RegistryHandle, mesh: &Facts) -> String {
         let mut out = self.begin("Eureka");
-        overview::write(self, registry, &mut out);
+        overview::write(self, registry, mesh, &mut out);
         end(out)
     }
 

@@ -9,6 +9,7 @@ mod listener;
 mod meter;
 mod pressure;
 mod routes;
+mod sender;
 mod shed;
 mod socket;
 mod stack;

@@ -18,5 +18,6 @@ pub mod config;
 mod console;
 mod evict;
 pub mod http;
+mod peers;
 mod sink;
 pub mod telemetry;

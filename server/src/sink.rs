@@ -1,8 +1,10 @@
-//! What becomes of the registry's events: counters at once, log lines by a task of their own.
+//! What becomes of the registry's events: the mesh hears of them and counters count them at once, log lines are written by a
+//! task of their own.
 
 use std::sync::Arc;
 
 use eureka_registry_core::{AppliedKind, Event, EventSink, Origin};
+use eureka_replication::driver::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tracing::{Level, debug, enabled, info, warn};
@@ -15,20 +17,23 @@ const WAITING_MAX: usize = 8192;
 /// Receives events while the registry is locked, so it does next to nothing.
 #[derive(Debug)]
 pub(crate) struct Sink {
+    mesh: Handle,
     meters: Arc<Meters>,
     log: Sender<Event>,
 }
 
 impl Sink {
     /// A sink and what is to be logged, for [`log`].
-    pub(crate) fn new(meters: Arc<Meters>) -> (Self, Receiver<Event>) {
+    pub(crate) fn new(mesh: Handle, meters: Arc<Meters>) -> (Self, Receiver<Event>) {
         let (log, waiting) = channel(WAITING_MAX);
-        (Self { meters, log }, waiting)
+        (Self { mesh, meters, log }, waiting)
     }
 }
 
 impl EventSink for Sink {
     fn event(&self, event: &Event) {
+        // The registry's lock, then the mesh's: never the other way round.
+        self.mesh.event(event);
         let is_logged = match event {
             // By far the most frequent, and not news.
             Event::Applied {

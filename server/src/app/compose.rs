@@ -5,13 +5,22 @@ use std::sync::Arc;
 
 use eureka_http_api as http_api;
 use eureka_registry_core as core;
+use eureka_replication as replication;
+use eureka_replication::driver::{self, Handle, Own, Sources};
+use eureka_replication::resolve::Template;
+use eureka_replication::{LinkState, NodeId, PeerFacts, Rules};
 
 use super::own;
-use crate::config::{Config, Preset, Settings};
+use crate::config::{Config, Limits, Peers, Preset, Settings};
 use crate::telemetry;
 
 /// The registry's settings: a preset's, and over them every key.
-pub(super) fn registry(settings: &Settings, seed: [u64; 2], address: SocketAddr) -> core::Config {
+pub(super) fn registry(
+    settings: &Settings,
+    seed: [u64; 2],
+    node: NodeId,
+    address: SocketAddr,
+) -> core::Config {
     let preset = match settings.compat.preset {
         Preset::None => core::Config::default(),
         Preset::EurekaJava => core::Config::eureka_java(),
@@ -20,8 +29,10 @@ pub(super) fn registry(settings: &Settings, seed: [u64; 2], address: SocketAddr)
     let (registry, preservation) = (&settings.registry, &settings.preservation);
     core::Config {
         seed,
-        own_id: Some(Arc::from(own::id(settings, address))),
+        node: node.0[0],
+        own_id: Some(own::key(settings, address).id().clone()),
         lease_expiry: registry.lease_expiry,
+        silent_peer_hold: registry.silent_peer_hold,
         eviction_interval: registry.eviction_interval,
         called_every: Some(crate::evict::CALLED_EVERY),
         delta_retention: registry.delta_retention,
@@ -39,30 +50,88 @@ pub(super) fn registry(settings: &Settings, seed: [u64; 2], address: SocketAddr)
     }
 }
 
-/// The API's settings, likewise.
-pub(super) fn api(config: &Config, [high, low]: [u64; 2]) -> http_api::Config {
+/// The mesh's.
+pub(super) fn mesh(settings: &Settings, seed: u64, node: NodeId) -> replication::Config {
+    let (replication, bootstrap) = (&settings.replication, &settings.bootstrap);
+    let expiry = match settings.registry.lease_expiry {
+        core::LeaseExpiry::Exact => "exact",
+        core::LeaseExpiry::Doubled => "doubled",
+    };
+    replication::Config {
+        seed,
+        node,
+        rules: Rules {
+            lease_expiry: Arc::from(expiry),
+            eviction_interval: settings.registry.eviction_interval,
+            preservation: settings.preservation.enabled,
+        },
+        linger: replication.linger,
+        queue_limit: replication.queue_limit,
+        max_rate: replication.max_rate,
+        digest_interval: replication.digest_interval,
+        settle: bootstrap.settle.min(bootstrap.wait_when_empty),
+        wait_when_empty: bootstrap.wait_when_empty,
+        retry_interval: bootstrap.retry_interval,
+        refresh_interval: settings.peers.refresh_interval,
+        ..replication::Config::default()
+    }
+}
+
+/// Where the peers are, and how this node is found among them.
+pub(super) fn sources(settings: &Settings, address: SocketAddr) -> Sources {
+    let is_java = settings.compat.preset != Preset::None;
+    let mut hosts = vec![settings.server.hostname.clone()];
+    // Java knows itself by its name alone.
+    if !is_java {
+        hosts.push(own::ip(address).to_string());
+        if address.ip().is_unspecified() || address.ip().is_loopback() {
+            hosts.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
+        }
+    }
+    let own = Own {
+        hosts,
+        port: address.port(),
+        host_only: is_java,
+    };
+    let Peers { urls, dns, .. } = settings.peers.clone();
+    Sources::new(urls, dns, Template::default(), own).expect("the keys take no address that it refuses")
+}
+
+/// The driver's.
+pub(super) fn driver(settings: &Settings, address: SocketAddr) -> driver::Settings {
+    driver::Settings {
+        address: Arc::from(own::ip(address).to_string()),
+        request_timeout: settings.replication.request_timeout,
+        ..driver::Settings::default()
+    }
+}
+
+/// The API's.
+pub(super) fn api(
+    config: &Config,
+    rules: &core::Config,
+    mesh: &Handle,
+    address: SocketAddr,
+) -> http_api::Config {
     let settings = &config.settings;
-    let node_id = format!("{high:016x}{low:016x}");
+    let node_id = mesh.node().to_string();
     let preset = match settings.compat.preset {
         Preset::None => http_api::Config::new(&node_id),
         Preset::EurekaJava => http_api::Config::eureka_java(&node_id),
         Preset::EurekaNetflix => http_api::Config::eureka_netflix(&node_id),
     };
-    let (limits, limiter) = (&settings.limits, &settings.limits.rate_limiter);
+    let limiter = &settings.limits.rate_limiter;
     let mut privileged = preset.rate_limits.privileged.clone();
     privileged.extend(limiter.privileged_clients.iter().cloned());
     http_api::Config {
         version: Arc::from(env!("CARGO_PKG_VERSION")),
         summary: config.summary(),
-        facts: Arc::new(facts),
-        limits: http_api::Limits {
-            body: limits.body,
-            batch: limits.batch,
-            buffered: limits.bodies,
-            metadata: limits.metadata,
-            url: limits.url,
-            encoded: limits.encoded,
+        own: settings.server.register.then(|| own::key(settings, address)),
+        facts: {
+            let mesh = mesh.clone();
+            Arc::new(move || facts(&mesh))
         },
+        limits: limits(&settings.limits),
         gzip_level: settings.responses.gzip_level,
         update_interval: settings.responses.update_interval,
         rate_limits: http_api::RateLimits {
@@ -75,13 +144,33 @@ pub(super) fn api(config: &Config, [high, low]: [u64; 2]) -> http_api::Config {
         },
         java_errors: settings.compat.java_errors,
         operator: settings.console.actions,
+        // Answered 404 by the server itself while no peers are configured: SIGHUP may bring some.
+        repair: true,
+        rules: http_api::Rules::from(rules),
         ..preset
     }
 }
 
-fn facts() -> http_api::Facts {
+fn limits(limits: &Limits) -> http_api::Limits {
+    http_api::Limits {
+        body: limits.body,
+        batch: limits.batch,
+        buffered: limits.bodies,
+        metadata: limits.metadata,
+        url: limits.url,
+        encoded: limits.encoded,
+    }
+}
+
+fn facts(mesh: &Handle) -> http_api::Facts {
     let memory = telemetry::memory();
+    let peers = mesh.facts().peers;
+    let url = |peer: &PeerFacts| peer.peer.0.to_string();
+    let is_up = |peer: &&PeerFacts| peer.state == LinkState::Up;
     http_api::Facts {
+        replicas: peers.iter().map(url).collect(),
+        available: peers.iter().filter(is_up).map(url).collect(),
+        unavailable: peers.iter().filter(|peer| !is_up(peer)).map(url).collect(),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
         memory_total: memory.total,
         memory_used: memory.used,
@@ -101,7 +190,7 @@ mod tests {
             ..Sources::default()
         };
         let config = Config::load(&sources).expect("a configuration that is right");
-        let limits = super::api(&config, [0, 0]).limits;
+        let limits = super::limits(&config.settings.limits);
         assert_eq!((limits.buffered, limits.encoded), (1 << 30, 8 << 20));
     }
 }

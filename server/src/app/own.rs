@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eureka_registry_core::{Instance, InstanceKey, LeaseTerms, Origin, Port, RegistryHandle, Renewed};
+use tokio::sync::oneshot;
 
 use crate::config::Settings;
 
@@ -12,15 +13,19 @@ use crate::config::Settings;
 const RENEWALS_PER_LEASE: u32 = 3;
 
 /// The instance that stands for this node in its own registry. Java servers call a peer available only while they see
-/// one under their own application name.
-#[derive(Clone, Debug)]
+/// one under their own application name whose host is that of the peer's URL.
+#[derive(Debug)]
 pub(super) struct OwnInstance {
     instance: Instance,
     registry: RegistryHandle,
 }
 
-/// The id of the node's own instance, with the port that was really bound.
-pub(super) fn id(settings: &Settings, address: SocketAddr) -> String {
+/// The key of the node's own instance, with the port that was really bound.
+pub(super) fn key(settings: &Settings, address: SocketAddr) -> InstanceKey {
+    InstanceKey::new(&settings.server.app_name, &id(settings, address))
+}
+
+fn id(settings: &Settings, address: SocketAddr) -> String {
     let server = &settings.server;
     if server.instance_id.is_empty() {
         format!("{}:{}:{}", server.hostname, server.app_name, address.port())
@@ -60,6 +65,18 @@ impl OwnInstance {
         Self { instance, registry }
     }
 
+    /// Keeps the lease until `leave` is sent or dropped, and takes leave then. One task does both, so that no renewal can come
+    /// after the cancel and register again.
+    pub(super) async fn live(self, leave: oneshot::Receiver<()>) {
+        tokio::select! {
+            biased;
+            _ = leave => {}
+            () = self.keep_registered() => {}
+        }
+        // Somebody may have cancelled it before; gone is gone.
+        let _ = self.registry.cancel(Origin::Own, &self.key());
+    }
+
     /// Registers, or registers again.
     pub(super) fn register(&self) {
         // Whatever is kept of it, its lease begins anew.
@@ -69,7 +86,7 @@ impl OwnInstance {
     }
 
     /// Renews for ever, and registers again should it be forgotten.
-    pub(super) async fn keep_registered(self) {
+    async fn keep_registered(&self) {
         let key = self.key();
         loop {
             let interval = self.instance.lease.renewal_interval_secs;
@@ -83,19 +100,13 @@ impl OwnInstance {
         }
     }
 
-    /// Takes leave before the node stops.
-    pub(super) fn leave(&self) {
-        // Somebody may have cancelled it before; gone is gone.
-        let _ = self.registry.cancel(Origin::Own, &self.key());
-    }
-
     fn key(&self) -> InstanceKey {
         self.instance.key()
     }
 }
 
 /// The address others reach the node by: the one it listens on, or for all addresses the one this machine sends from.
-fn ip(address: SocketAddr) -> IpAddr {
+pub(super) fn ip(address: SocketAddr) -> IpAddr {
     if !address.ip().is_unspecified() {
         return address.ip();
     }

@@ -7,16 +7,16 @@ use tokio::runtime::Builder;
 use tracing::info;
 
 use super::FAILURE;
-use crate::app::App;
-use crate::config::Config;
-use crate::telemetry::{self, LogWriter, Recorder};
+use crate::app::{App, Reload};
+use crate::config::{Config, Sources};
+use crate::telemetry::{self, LogLevel, LogWriter, Recorder};
 
-pub(super) fn run(config: &Config) -> ExitCode {
-    let log = match telemetry::install_log(&config.settings.log) {
+pub(super) fn run(config: &Config, sources: Sources) -> ExitCode {
+    let (log, level) = match telemetry::install_log(&config.settings.log) {
         Ok(log) => log,
         Err(error) => return fail(&error.into()),
     };
-    let outcome = serve(config, &log);
+    let outcome = serve(config, sources, &log, level);
     log.flush();
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -24,7 +24,7 @@ pub(super) fn run(config: &Config) -> ExitCode {
     }
 }
 
-fn serve(config: &Config, log: &LogWriter) -> anyhow::Result<()> {
+fn serve(config: &Config, sources: Sources, log: &LogWriter, level: LogLevel) -> anyhow::Result<()> {
     info!(
         version = env!("CARGO_PKG_VERSION"),
         preset = config.settings.compat.preset.name(),
@@ -44,7 +44,7 @@ fn serve(config: &Config, log: &LogWriter) -> anyhow::Result<()> {
         .context("no runtime")?;
     let outcome = runtime.block_on(async {
         let app = App::start(config, recorder, log.clone())?;
-        app.run().await
+        app.run(Reload::new(config.clone(), sources, level)).await
     });
     // Connections that did not end in time are cut.
     runtime.shutdown_background();

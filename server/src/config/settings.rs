@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use eureka_registry_core::{LeaseExpiry, Measure};
+use eureka_replication::PeerAddress;
+use eureka_replication::resolve::DnsSource;
 use tracing::Level;
 
 use super::{Mistake, Source};
@@ -23,6 +25,10 @@ pub struct Settings {
     pub responses: Responses,
     /// `bootstrap.*`
     pub bootstrap: Bootstrap,
+    /// `peers.*`
+    pub peers: Peers,
+    /// `replication.*`
+    pub replication: Replication,
     /// `overrides.*`
     pub overrides: Overrides,
     /// `limits.*`
@@ -117,6 +123,8 @@ pub struct Registry {
     pub delta_retention: Duration,
     /// The interval at which clients are expected to renew.
     pub renewal_interval: Duration,
+    /// How much longer a lease is kept that was heard of through a peer that cannot be reached, in lease durations.
+    pub silent_peer_hold: u32,
 }
 
 impl Default for Registry {
@@ -126,6 +134,7 @@ impl Default for Registry {
             eviction_interval: Duration::ZERO,
             delta_retention: Duration::ZERO,
             renewal_interval: Duration::ZERO,
+            silent_peer_hold: 0,
         }
     }
 }
@@ -171,8 +180,45 @@ pub struct Responses {
 pub struct Bootstrap {
     /// Hold reads after an empty start also when no peers are configured.
     pub hold_alone: bool,
-    /// How long reads are held after an empty start.
+    /// How long reads are held after an empty start at most.
     pub wait_when_empty: Duration,
+    /// How long reads are held at least when all peers answered and none had anything.
+    pub settle: Duration,
+    /// Time between two attempts to copy from a peer.
+    pub retry_interval: Duration,
+}
+
+/// The other nodes.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Peers {
+    /// Base URLs, each once.
+    pub urls: Vec<PeerAddress>,
+    /// Names behind which others are found.
+    pub dns: Vec<DnsSource>,
+    /// Time between two resolutions of the names.
+    pub refresh_interval: Duration,
+}
+
+impl Peers {
+    /// Whether none are configured: the node stands alone.
+    pub fn is_empty(&self) -> bool {
+        self.urls.is_empty() && self.dns.is_empty()
+    }
+}
+
+/// What is sent to peers.
+#[derive(Clone, Debug, Default)]
+pub struct Replication {
+    /// How long renewals alone wait for company.
+    pub linger: Duration,
+    /// Time a peer has to answer.
+    pub request_timeout: Duration,
+    /// Time between two comparisons.
+    pub digest_interval: Duration,
+    /// Instances waiting to be sent to one peer.
+    pub queue_limit: usize,
+    /// Items a second to one peer.
+    pub max_rate: u32,
 }
 
 /// Status overrides.

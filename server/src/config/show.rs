@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Config, KEYS, Key, Kind};
+use super::{Config, KEYS, Key, Kind, shown};
 
 /// Every key with its effective value and where it came from, as a TOML file that would give the same.
 impl fmt::Display for Config {
@@ -10,7 +10,12 @@ impl fmt::Display for Config {
         let lines: Vec<_> = self
             .values
             .iter()
-            .map(|(key, text, source)| (format!("{} = {}", key.name, literal(key, text)), source))
+            .map(|(key, text, source)| {
+                (
+                    format!("{} = {}", key.name, literal(key, &shown(key, text))),
+                    source,
+                )
+            })
             .collect();
         let width = lines.iter().map(|(line, _)| line.len()).max().unwrap_or(0);
         for (line, source) in &lines {
@@ -65,6 +70,7 @@ fn kind(kind: Kind) -> String {
         Kind::Share => "share".to_owned(),
         Kind::Size => "size".to_owned(),
         Kind::Text => "text".to_owned(),
+        Kind::Urls => "list of URLs".to_owned(),
     }
 }
 
@@ -72,7 +78,7 @@ fn kind(kind: Kind) -> String {
 fn literal(key: &Key, text: &str) -> String {
     match key.kind {
         Kind::Boolean | Kind::Count | Kind::Share => text.to_owned(),
-        Kind::List => {
+        Kind::List | Kind::Urls => {
             let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
             let quoted: Vec<_> = parts.map(|part| format!("{part:?}")).collect();
             format!("[{}]", quoted.join(", "))

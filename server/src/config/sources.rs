@@ -45,6 +45,9 @@ pub(super) struct Read {
 }
 
 impl Sources {
+    /// The flag that adds to the value of its key instead of replacing it.
+    pub const ADDING: &'static str = "--peer";
+
     /// The flags given here, and the environment of the process.
     pub fn of_process(file: Option<PathBuf>, flags: Vec<(&'static str, String, String)>) -> Self {
         Self {

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use bytesize::ByteSize;
+use eureka_replication::PeerAddress;
+use eureka_replication::resolve::DnsSource;
 
 /// `true` or `false`.
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
@@ -86,6 +88,46 @@ pub(super) fn list(text: &str) -> Result<Vec<String>, String> {
         .filter(|part| !part.is_empty())
         .map(str::to_owned)
         .collect())
+}
+
+/// Base URLs of peers separated by commas; one that is there twice counts once. What is wrong is said without the URL: it may
+/// hold a password.
+pub(super) fn urls(text: &str) -> Result<Vec<PeerAddress>, String> {
+    let mut addresses: Vec<PeerAddress> = Vec::new();
+    for (position, url) in list(text)?.iter().enumerate() {
+        let address =
+            PeerAddress::parse(url).map_err(|error| format!("URL number {}: {error}", position + 1))?;
+        if address.scheme == "https" {
+            return Err(format!(
+                "URL number {}: https is not available in this version: it has no TLS",
+                position + 1
+            ));
+        }
+        if addresses.iter().all(|known| known.id() != address.id()) {
+            addresses.push(address);
+        }
+    }
+    Ok(addresses)
+}
+
+/// Names behind which peers are found, separated by commas.
+pub(super) fn sources(text: &str) -> Result<Vec<DnsSource>, String> {
+    let parse = |entry: &String| DnsSource::parse(entry).map_err(|error| format!("{entry:?}: {error}"));
+    list(text)?.iter().map(parse).collect()
+}
+
+/// The URLs of a list without their user names and passwords, for people.
+pub(super) fn masked(text: &str) -> String {
+    let masked = |url: &str| match url.rsplit_once('@') {
+        Some((before, rest)) if before.starts_with("https:") => format!("https://***@{rest}"),
+        Some((before, rest)) if before.starts_with("http:") => format!("http://***@{rest}"),
+        Some((_, rest)) => format!("***@{rest}"),
+        None => url.to_owned(),
+    };
+    text.split(',')
+        .map(|url| masked(url.trim()))
+        .collect::<Vec<_>>()
+        .join(",")
 }
 
 /// One of a few words.

@@ -8,19 +8,21 @@ use eureka_registry_core::{
     Application, DataCenter, Instance, LeaseView, Measure, Preservation, Reads, RegistryHandle, Snapshot,
     Status,
 };
+use eureka_replication::Facts;
 
 use super::html::Html;
-use super::{Console, moment, span};
+use super::{Console, moment, replicas, span};
 use crate::telemetry;
 
 /// Instances named on the page; the rest are counted.
 const NAMED_MAX: usize = 5_000;
 
-pub(super) fn write(console: &Console, registry: &RegistryHandle, out: &mut Html) {
+pub(super) fn write(console: &Console, registry: &RegistryHandle, mesh: &Facts, out: &mut Html) {
     let snapshot = registry.snapshot();
     let preservation = registry.explain();
     system(console, registry, &preservation, out);
     alarm(console, &preservation, &snapshot, out);
+    replicas::write(registry.now(), mesh, out);
     out.raw("<h1>Instances currently registered with Eureka</h1>\n");
     applications(&snapshot, out);
     general(console, &snapshot, out);
@@ -61,7 +63,7 @@ fn system(console: &Console, registry: &RegistryHandle, preservation: &Preservat
 
 fn alarm(console: &Console, preservation: &Preservation, snapshot: &Snapshot, out: &mut Html) {
     if let Reads::Held(_) = snapshot.reads() {
-        out.raw("<p class=\"alarm\">Lists are held back (403): the node started with nothing and waits for everybody to register again.</p>\n");
+        out.raw("<p class=\"alarm\">Lists are held back (403): see <a href=\"/health/ready\">why</a>.</p>\n");
     }
     if preservation.active {
         // Operators search for these words, which every Eureka console has shown.
@@ -166,6 +168,5 @@ fn general(console: &Console, snapshot: &Snapshot, out: &mut Html) {
     out.pair("registry version", &snapshot.version().to_string());
     out.pair("memory used", &mib(memory.used));
     out.pair("memory of the machine", &mib(memory.total));
-    out.pair("replicas", "none: this version has no peers");
     out.raw("</table>\n");
 }

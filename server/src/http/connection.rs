@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,9 +19,9 @@ use pin_project_lite::pin_project;
 use tokio::net::TcpStream;
 use tower::Service;
 
-use super::Body;
 use super::listener::{Shared, Timeouts};
 use super::socket::{Protocol, Socket};
+use super::{Body, sender};
 use crate::clock;
 use crate::telemetry::Closed;
 
@@ -69,6 +70,7 @@ where
 {
     // Answers are small and somebody waits for each.
     let _ = stream.set_nodelay(true);
+    let remote = stream.peer_addr().ok().map(|address| address.ip());
     let activity = Arc::new(Activity::default());
     let Timeouts { head, .. } = shared.timeouts;
     let mut socket = Socket::new(
@@ -91,6 +93,7 @@ where
     let service = ConnectionService {
         stack: shared.stack.clone(),
         activity,
+        remote,
     };
     let io = TokioIo::new(socket);
     // How a connection ends is its client's matter; what the node did is counted where it was done.
@@ -177,6 +180,8 @@ impl Drop for Serving {
 struct ConnectionService<S> {
     stack: S,
     activity: Arc<Activity>,
+    /// Whose connection it is.
+    remote: Option<IpAddr>,
 }
 
 impl<S> hyper::service::Service<Request<Incoming>> for ConnectionService<S>
@@ -187,8 +192,9 @@ where
     type Error = Infallible;
     type Future = Answering<S::Future>;
 
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
+    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let serving = Serving::begin(&self.activity);
+        sender::note(&mut request, self.remote);
         Answering {
             // Always ready, as `stack` promises.
             inner: self.stack.clone().call(request),

@@ -24,7 +24,7 @@ impl Health {
         let stopping = self.stopping.load(Ordering::Relaxed);
         let because = match reads {
             Reads::Open => None,
-            Reads::Held(Hold::Starting) => Some("the node is starting"),
+            Reads::Held(Hold::Starting) => Some("the node is starting: it has not copied from its peers yet"),
             Reads::Held(Hold::EmptySync) => Some(
                 "the node started with nothing; clients keep their copies until everybody has registered again",
             ),

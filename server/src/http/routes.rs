@@ -12,8 +12,9 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
 use tower::Service;
 
-use super::{Body, Front, Health};
+use super::{Body, Front, Health, sender};
 use crate::console::Console;
+use crate::peers::Peers;
 use crate::telemetry::{LogWriter, Recorder};
 
 /// The server's own routes before those of `api`.
@@ -28,6 +29,8 @@ pub(crate) struct Routes<A> {
 pub(crate) struct Own {
     /// What is shown.
     pub(crate) registry: RegistryHandle,
+    /// The other nodes.
+    pub(crate) peers: Peers,
     /// What the stack counts.
     pub(crate) front: Arc<Front>,
     /// `/health`
@@ -39,6 +42,9 @@ pub(crate) struct Own {
     /// `/` and `/lastn`, if they are served.
     pub(crate) console: Option<Console>,
 }
+
+/// Nodes of this kind repair each other here.
+const REPAIR: &str = "/api/v1/repair/";
 
 const HTML: &str = "text/html; charset=utf-8";
 const JSON: &str = "application/json";
@@ -83,7 +89,7 @@ where
         self.api.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
         match self
             .own
             .answer(request.method(), request.uri().path(), request.uri().query())
@@ -91,9 +97,15 @@ where
             Some(response) => Routing::Own {
                 response: Some(response),
             },
-            None => Routing::Api {
-                inner: self.api.call(request),
-            },
+            None => {
+                if let Some(sender) = sender::sender(&request) {
+                    let name = self.own.peers.introduce(&sender);
+                    request.extensions_mut().insert(eureka_http_api::Sender(name.0));
+                }
+                Routing::Api {
+                    inner: self.api.call(request),
+                }
+            }
         }
     }
 }
@@ -107,6 +119,12 @@ impl Own {
             "/metrics" if self.metrics.is_some() => Self::metrics,
             "/health/live" => |_, _| answered(StatusCode::OK, JSON, r#"{"status":"UP"}"#.to_owned()),
             "/health/ready" => Self::ready,
+            "/api/v1/peers" | "/api/v1/peers/" => Self::peers,
+            path if path.starts_with(REPAIR) && !self.peers.are_configured() => {
+                let mut response = Response::new(Body::default());
+                *response.status_mut() = StatusCode::NOT_FOUND;
+                return Some(response);
+            }
             _ => return None,
         };
         if method != Method::GET && method != Method::HEAD {
@@ -134,12 +152,21 @@ impl Own {
         self.front
             .meters
             .scrape(&self.registry, &self.front.pressure, self.log.lost());
-        let text = self.metrics.as_ref().map(Recorder::render);
-        answered(StatusCode::OK, PROMETHEUS, text.unwrap_or_default())
+        let mut text = self.metrics.as_ref().map(Recorder::render).unwrap_or_default();
+        self.peers.scrape(&mut text);
+        answered(StatusCode::OK, PROMETHEUS, text)
+    }
+
+    fn peers(&self, _query: Option<&str>) -> Response<Body> {
+        answered(StatusCode::OK, JSON, self.peers.json())
     }
 
     fn page(&self, _query: Option<&str>) -> Response<Body> {
-        html(self.console.as_ref().map(|console| console.page(&self.registry)))
+        html(
+            self.console
+                .as_ref()
+                .map(|console| console.page(&self.registry, &self.peers.facts())),
+        )
     }
 
     fn recent(&self, _query: Option<&str>) -> Response<Body> {

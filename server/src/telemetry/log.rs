@@ -14,6 +14,7 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::{SubscriberInitExt as _, TryInitError};
+use tracing_subscriber::{Registry, reload};
 
 use crate::clock;
 use crate::config::{Log, LogFormat};
@@ -33,6 +34,10 @@ pub struct LogWriter {
     format: LogFormat,
 }
 
+/// Changes the level of the log of this process.
+#[derive(Clone, Debug)]
+pub struct LogLevel(reload::Handle<Targets, Registry>);
+
 #[derive(Debug)]
 enum Message {
     Line(Vec<u8>),
@@ -41,12 +46,9 @@ enum Message {
 }
 
 /// Sends the log of this process to standard error, panics included. Once per process.
-pub fn install(config: &Log) -> Result<LogWriter, TryInitError> {
+pub fn install(config: &Log) -> Result<(LogWriter, LogLevel), TryInitError> {
     let writer = LogWriter::new(config.format);
-    let ours = LevelFilter::from_level(config.level);
-    let targets = Targets::new()
-        .with_default(ours.min(FOREIGN))
-        .with_target("eureka", ours);
+    let (targets, level) = reload::Layer::new(targets(config.level));
     let registry = tracing_subscriber::registry().with(targets);
     let lines = tracing_subscriber::fmt::layer().with_writer(writer.clone());
     match config.format {
@@ -56,13 +58,28 @@ pub fn install(config: &Log) -> Result<LogWriter, TryInitError> {
         LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init()?,
     }
     std::panic::set_hook(Box::new(log_panic));
-    Ok(writer)
+    Ok((writer, LogLevel(level)))
+}
+
+fn targets(level: Level) -> Targets {
+    let ours = LevelFilter::from_level(level);
+    Targets::new()
+        .with_default(ours.min(FOREIGN))
+        .with_target("eureka", ours)
 }
 
 fn log_panic(panic: &PanicHookInfo<'_>) {
     let location = panic.location().map(ToString::to_string);
     let message = panic.payload_as_str().unwrap_or("no message");
     tracing::error!(location, message, "panic: this is a bug; the node goes on");
+}
+
+impl LogLevel {
+    /// From now on lines of this level and more important ones are written.
+    pub fn set(&self, level: Level) {
+        // It fails only when the log is gone, and then there is nothing to change.
+        let _ = self.0.reload(targets(level));
+    }
 }
 
 impl LogWriter {

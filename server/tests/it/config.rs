@@ -56,7 +56,7 @@ fn every_mistake_is_reported_at_once() {
         "--listen",
         "nowhere",
         "--peer",
-        "http://b:8761",
+        "b:8761",
         "--set",
         "tls.cert=x",
     ])
@@ -73,7 +73,7 @@ fn every_mistake_is_reported_at_once() {
         "eureka.toml:7: not TOML",
         "environment EUREKA_PRESERVATION__THRESHOLD: preservation.threshold: \"85\" is not a number from 0 to 1",
         "flag --listen: server.listen: \"nowhere\" is not an address",
-        "flag --peer: peers.urls: not available in this version",
+        "flag --peer: peers.urls: URL number 1: the URL of a peer begins with http",
         "flag --set: tls.cert: not available in this version",
         "has 8 mistakes",
     ] {

@@ -1,11 +1,14 @@
 //! The server from outside: the binary is started on a free port and spoken to over sockets.
 
+mod cluster;
 mod config;
 mod http2;
 mod layers;
 mod lifecycle;
 mod node;
 mod pages;
+mod peers;
 mod reads;
+mod reload;
 mod shedding;
 mod sockets;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, channel};
@@ -13,6 +13,9 @@ use rustix::process::{Pid, Signal, kill_process};
 
 /// Nothing takes longer than this, or it is broken.
 pub(crate) const BOUND: Duration = Duration::from_secs(20);
+
+/// Time between two looks at what is waited for.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// The binary with nothing of the tester's environment, in an empty directory.
 pub(crate) fn eureka(arguments: &[&str]) -> Command {
@@ -51,6 +54,20 @@ impl Node {
             arguments.extend(["--set", pair]);
         }
         Self::spawn(&mut eureka(&arguments))
+    }
+
+    /// Starts a server with these arguments, and waits for its ready line.
+    pub(crate) fn serve(arguments: &[&str]) -> Self {
+        let mut all = vec!["serve"];
+        all.extend(arguments);
+        Self::spawn(&mut eureka(&all))
+    }
+
+    /// The same in a directory, where its `eureka.toml` may be.
+    pub(crate) fn serve_in(directory: &Path, arguments: &[&str]) -> Self {
+        let mut all = vec!["serve"];
+        all.extend(arguments);
+        Self::spawn(eureka(&all).current_dir(directory))
     }
 
     /// Starts a server that may open so many files, sockets included, and waits for its ready line.
@@ -119,9 +136,17 @@ impl Node {
     }
 
     /// Waits for its end, by waiting for the end of its log.
-    pub(crate) fn end(mut self) -> ExitStatus {
-        while self.lines.recv_timeout(BOUND).is_ok() {}
-        self.child.wait().expect("it was started")
+    pub(crate) fn end(self) -> ExitStatus {
+        self.end_with_log().0
+    }
+
+    /// The same, with what it said since lines were last asked for.
+    pub(crate) fn end_with_log(mut self) -> (ExitStatus, Vec<String>) {
+        let mut lines = Vec::new();
+        while let Ok(line) = self.lines.recv_timeout(BOUND) {
+            lines.push(line);
+        }
+        (self.child.wait().expect("it was started"), lines)
     }
 
     /// Resident memory in bytes.
@@ -179,6 +204,12 @@ impl Node {
         panic!("{name} is {last}, not {value}");
     }
 
+    /// One GET whose answer is JSON.
+    pub(crate) fn json(&self, path: &str) -> serde_json::Value {
+        let answer = self.send("GET", path, "accept: application/json\r\n", "");
+        serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{path}: {error}: {answer:?}"))
+    }
+
     /// The value of a line of `/metrics`.
     pub(crate) fn metric(&self, name: &str) -> f64 {
         let text = self.ask("GET", "/metrics").body;
@@ -196,6 +227,21 @@ impl Drop for Node {
         drop(self.child.kill());
         drop(self.child.wait());
     }
+}
+
+/// Waits until something is so, asking again and again. Says what was there instead if it does not come.
+pub(crate) fn until<T: std::fmt::Debug>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let (_keep, nothing) = channel::<()>();
+    let mut last = String::new();
+    for _ in 0..(BOUND.as_millis() / PAUSE.as_millis()) {
+        match look() {
+            Ok(found) => return found,
+            Err(instead) => last = instead,
+        }
+        // Gives the processor to those who are waited for.
+        let _ = nothing.recv_timeout(PAUSE);
+    }
+    panic!("{what}: not so, but {last}");
 }
 
 pub(crate) fn registration(app: &str, id: &str) -> String {
