@@ -15,7 +15,7 @@ use http::Request;
 use parking_lot::Mutex;
 use serde_json::json;
 
-use crate::fixture::{DIRTY, Fixture, Read, instance, read};
+use crate::fixture::{DIRTY, Fixture, Read, instance, instance_with, read};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -274,6 +274,32 @@ fn the_limit_is_that_of_batches_and_counts_what_is_unpacked() {
             .status,
         415
     );
+}
+
+#[test]
+fn pages_of_long_instances_are_short() {
+    let fixture = Fixture::with(with_repair());
+    let long = "\u{1}".repeat(8_000);
+    let texts = json!({"homePageUrl": long, "statusPageUrl": long, "healthCheckUrl": long, "vipAddress": long,
+        "secureVipAddress": long, "asgName": long, "metadata": {"k": long}});
+    for number in 0..60 {
+        let body = instance_with("A", &format!("i{number}"), &texts);
+        assert_eq!(fixture.post("A", &body).status, 204);
+    }
+    let pull = RepairRequest::Exchange {
+        pull: (0..60)
+            .map(|number| InstanceKey::new("A", &format!("i{number}")))
+            .collect(),
+        push: Vec::new(),
+    };
+    for request in [RepairRequest::Copy { after: None }, pull] {
+        let read = post(&fixture, &request, &[]);
+        assert!(
+            (200_000..5 << 20).contains(&read.body.len()),
+            "{}",
+            read.body.len()
+        );
+    }
 }
 
 #[test]
