@@ -325,7 +325,9 @@ fn items_of_a_batch_stand_for_themselves() {
             {{"appName":"a","action":"Cancel"}},
             {{"appName":"a","id":"1","action":"StatusUpdate","status":"up"}},
             {{"appName":"a","id":"1","action":"Register"}},
-            {{"appName":"a","id":"1","action":"Register","instanceInfo":{{"port":[]}}}},
+            {{"appName":"a","id":"1","action":"Register","instanceInfo":{{"port":[]}},"lastDirtyTimestamp":3}},
+            {{"appName":"a","action":"Register","instanceInfo":{{"port":[]}}}},
+            {{"appName":"a","id":"1","action":"Cancel","instanceInfo":5}},
             {{"appName":"a","id":"1","action":"Register","instanceInfo":{{"instance":{{{BASE}}}}}}},
             {{"appName":"a","id":"1","action":"DeleteStatusOverride"}},
             {{"appName":"a","id":"1","action":"Heartbeat","lastDirtyTimestamp":"x"}},
@@ -349,6 +351,13 @@ fn items_of_a_batch_stand_for_themselves() {
                 format!("register {key} {:?}", registration.host_name)
             }
             Ok(BatchItem::StatusUpdate { status, .. }) => format!("override {status}"),
+            Err(ItemError::Registration {
+                key,
+                last_dirty,
+                error,
+            }) => {
+                format!("{key} {last_dirty:?}: {error}")
+            }
             Err(error) => error.to_string(),
         })
         .collect();
@@ -358,8 +367,10 @@ fn items_of_a_batch_stand_for_themselves() {
         "missing appName or id",
         "missing or unknown status",
         "missing instanceInfo",
+        "A/1 Some(3): `port` must be text",
         "`port` must be text",
-        "register A Some(\"h\")",
+        "instanceInfo must be an object",
+        "register A/1 Some(\"h\")",
         "clear None None",
         "`lastDirtyTimestamp` must be a whole number",
         "renew Some(5) None",
