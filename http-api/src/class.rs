@@ -25,7 +25,7 @@ impl Class {
         let mut segments = path.split('/').filter(|segment| !segment.is_empty());
         match segments.next() {
             Some("eureka") => {}
-            Some("api") => return Self::of_ours(segments.nth(1)),
+            Some("api") => return Self::of_ours(segments.next(), segments.next(), method),
             Some(_) | None => return Self::Other,
         }
         let mut first = segments.next();
@@ -40,16 +40,16 @@ impl Class {
             (Some("apps"), Some(_), Some(_)) if method == Method::PUT || method == Method::DELETE => {
                 Self::Renewal
             }
-            (Some("peerreplication"), _, _) => Self::Peer,
+            (Some("peerreplication"), Some("batch"), None) => Self::Peer,
             _ => Self::Other,
         }
     }
 
-    fn of_ours(resource: Option<&str>) -> Self {
-        match resource {
-            Some("changes" | "instances" | "lastn") => Self::Read,
-            Some("repair") => Self::Peer,
-            Some(_) | None => Self::Other,
+    fn of_ours(version: Option<&str>, resource: Option<&str>, method: &Method) -> Self {
+        match (version, resource) {
+            (Some("v1"), Some("changes" | "instances" | "lastn")) => Self::Read,
+            (Some("v1"), Some("repair")) if method == Method::POST => Self::Peer,
+            _ => Self::Other,
         }
     }
 }
@@ -90,6 +90,14 @@ mod tests {
         assert_eq!(Class::of(&Method::GET, "/api/v1/changes"), Class::Read);
         assert_eq!(Class::of(&Method::POST, "/api/v1/repair/compare"), Class::Peer);
         assert_eq!(Class::of(&Method::GET, "/health/live"), Class::Other);
+        // What is not there is no reason to take a long body.
+        for path in [
+            "/api/v2/repair/compare",
+            "/eureka/peerreplication/x",
+            "/eureka/peerreplication/batch/x",
+        ] {
+            assert_eq!(Class::of(&Method::POST, path), Class::Other, "{path}");
+        }
     }
 
     #[test]
