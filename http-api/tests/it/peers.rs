@@ -2,12 +2,13 @@
 
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
+use std::time::Duration;
 
 use eureka_http_api::{Config, Sender};
 use eureka_registry_core::wire::{RepairKind, read_repair_answer, write_repair_request};
 use eureka_registry_core::{
-    Event, Instance, InstanceKey, Offer, Origin, PeerId, RepairAnswer, RepairRequest, Stamp, Stamped, Status,
-    Wall,
+    Event, Instance, InstanceKey, Learned, Offer, Origin, PeerId, RepairAnswer, RepairRequest, Stamp,
+    Stamped, Status, Step, Wall,
 };
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -49,7 +50,7 @@ fn copy(id: &str) -> Offer {
     instance.last_dirty = Some(DIRTY);
     Offer::Copy {
         instance: Arc::new(instance),
-        age: std::time::Duration::from_secs(5),
+        age: Duration::from_secs(5),
         overridden: Some(Stamped {
             status: Some(Status::OutOfService),
             stamp: Stamp { at: Wall(1), node: 2 },
@@ -189,6 +190,62 @@ fn copies_change_hands_and_name_their_sender() {
         panic!("{offers:?}");
     };
     assert_eq!((instance.id(), instance.status), ("i", Status::Up));
+}
+
+/// A step of a repair that `from` does with `to`, all in bytes.
+fn step(from: &Fixture, to: &Fixture, step: &Step) -> Learned {
+    let asked = from.registry.now().mono;
+    let answer = ask(to, &from.registry.repair_request(step));
+    let origin = Origin::Peer(PeerId("other".into()));
+    from.registry.learn(origin, asked, step, answer)
+}
+
+/// Compares, and brings what differs to both.
+fn repaired(from: &Fixture, to: &Fixture) -> Learned {
+    let Learned::Differ { buckets } = step(from, to, &Step::Compare) else {
+        panic!("they are equal");
+    };
+    let Learned::Plan { pull, push, .. } = step(from, to, &Step::List { buckets }) else {
+        panic!("no plan");
+    };
+    step(from, to, &Step::Exchange { pull, push });
+    for fixture in [from, to] {
+        fixture.advance(Duration::from_secs(4));
+    }
+    step(from, to, &Step::Compare)
+}
+
+#[test]
+fn what_json_would_change_is_equal_after_one_round() {
+    let nodes = [Fixture::with(with_repair()), Fixture::with(with_repair())];
+    let xml = "<instance><hostName>h</hostName><app>A</app><ipAddr>1</ipAddr><appGroupName>group</appGroupName>\
+        <sid>s</sid><vipAddress>v</vipAddress><dataCenterInfo><name>Amazon</name><metadata><x>y</x></metadata>\
+        </dataCenterInfo><metadata><instanceId>other</instanceId><a__b>c</a__b></metadata></instance>";
+    let headers = [("content-type", "application/xml")];
+    assert_eq!(nodes[0].send("POST", "apps/A", &headers, xml).status, 204);
+    assert_eq!(
+        nodes[0]
+            .put("apps/A/h/metadata?%40class=x&k=%F0%9F%98%80%01")
+            .status,
+        200
+    );
+    // Both hold a copy of this one, and they differ.
+    nodes[0].register("B", "i");
+    let other = instance_with("B", "i", &json!({"metadata": {"k": "v"}, "countryId": 5}));
+    assert_eq!(nodes[1].post("B", &other).status, 204);
+    nodes[1].register("B", "j");
+    nodes[1].put("apps/B/j/status?value=OUT_OF_SERVICE");
+    for node in &nodes {
+        node.advance(Duration::from_secs(4));
+    }
+    assert_eq!(repaired(&nodes[0], &nodes[1]), Learned::Equal);
+    for (app, id) in [("A", "h"), ("B", "i"), ("B", "j")] {
+        let [one, two] = [0, 1].map(|node: usize| nodes[node].registry.find(&InstanceKey::new(app, id)));
+        assert_eq!(
+            one.expect("it is here").instance,
+            two.expect("it is there").instance
+        );
+    }
 }
 
 #[test]
