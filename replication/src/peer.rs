@@ -24,6 +24,8 @@ const BATCH_ITEMS_OURS: usize = 4_000;
 /// When the rate is used up, a batch waits until it may take what this share of a second allows, or everything that waits: many
 /// small requests would cost both sides more than the wait.
 const SHARE_OF_SECOND: usize = 20;
+/// After a batch that was too large, each batch that passes lets the next one be larger by one part in so many.
+const GROWTH: usize = 8;
 /// What an item is answered with by a server that has no time for it.
 const UNAVAILABLE: u16 = 503;
 
@@ -181,7 +183,7 @@ impl Peer {
         }
         self.trim();
         self.single_too_large = false;
-        self.most = self.most.saturating_mul(2);
+        self.most = self.most.saturating_add(self.most.div_ceil(GROWTH));
         if busy {
             let text = Arc::from("has no time for single items (503)");
             self.tally.retries += 1;

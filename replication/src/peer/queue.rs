@@ -197,7 +197,10 @@ impl Queue {
             entry.waiting = [None; 3];
             entry.flying = [None; 3];
         }
-        entry.waiting[Slot::of(note.action) as usize] = Some(note);
+        let replaced = entry.waiting[Slot::of(note.action) as usize].replace(note);
+        if let Some(replaced) = replaced {
+            entry.superseded(replaced);
+        }
         self.urgent = self.urgent + entry.urgent() - urgent;
         self.trim()
     }
@@ -301,7 +304,11 @@ impl Queue {
         }
         let waited = entry.waits();
         let urgent = entry.urgent();
-        entry.waiting[sent.slot as usize].get_or_insert(sent.note);
+        if entry.waiting[sent.slot as usize].is_some() {
+            entry.superseded(sent.note);
+        } else {
+            entry.waiting[sent.slot as usize] = Some(sent.note);
+        }
         self.urgent = self.urgent + entry.urgent() - urgent;
         if waited && entry.place <= sent.place {
             return;
@@ -411,6 +418,16 @@ impl Entry {
     /// How many of its slots do not wait for company.
     fn urgent(&self) -> usize {
         usize::from(self.action(Slot::Life).is_some()) + usize::from(self.action(Slot::Status).is_some())
+    }
+
+    /// A word will not be sent because there is a newer one in its slot. A cancel would have ended the override, too: that is
+    /// still to be said, as a registration alone leaves the peer the override it has.
+    fn superseded(&mut self, old: Note) {
+        let registers = self.waiting[Slot::Life as usize].filter(|note| note.action == Action::Register);
+        if let (Action::Cancel, Some(register)) = (old.action, registers) {
+            let clear = Note::new(register.noted, Action::ClearOverride, None);
+            self.waiting[Slot::Status as usize].get_or_insert(clear);
+        }
     }
 
     /// Puts a slot into the batch. A registration renews, too.

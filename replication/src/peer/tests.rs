@@ -1,5 +1,6 @@
 //! Tests of the sending side: a bench with one peer, and the tests by subject.
 
+mod arrival;
 mod failures;
 mod limits;
 mod model;

@@ -46,8 +46,12 @@ impl Model {
             self.push(now, id, action, again, place);
         } else {
             let place = self.place(id);
+            let uncancels = self.life(id) == Some(Action::Cancel) && action == Action::Register;
             self.waiting.retain(|cell| cell.id != id || cell.slot != slot);
             self.push(now, id, action, again, place);
+            if uncancels {
+                self.clear(now, id);
+            }
         }
         self.trim();
     }
@@ -143,6 +147,18 @@ impl Model {
             .collect()
     }
 
+    fn life(&self, id: &str) -> Option<Action> {
+        let mut life = self.waiting.iter().filter(|cell| cell.id == id && cell.slot == 0);
+        life.next().map(|cell| cell.action)
+    }
+
+    /// A registration took the place of a cancel.
+    fn clear(&mut self, now: Mono, id: &str) {
+        if !self.waiting.iter().any(|cell| cell.id == id && cell.slot == 1) {
+            self.push(now, id, Action::ClearOverride, false, self.place(id));
+        }
+    }
+
     fn give_back(&mut self, cell: Cell) {
         if self.void.contains(&(cell.id.clone(), cell.slot)) {
             return;
@@ -159,6 +175,13 @@ impl Model {
             .any(|other| other.id == cell.id && other.slot == cell.slot)
         {
             self.waiting.push(Cell { place, ..cell });
+        } else if cell.action == Action::Cancel && self.life(&cell.id) == Some(Action::Register) {
+            let newer = self
+                .waiting
+                .iter()
+                .find(|other| other.id == cell.id && other.slot == 0);
+            let noted = newer.map_or(cell.noted, |newer| newer.noted);
+            self.clear(noted, &cell.id);
         }
         self.sort();
     }

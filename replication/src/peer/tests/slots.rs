@@ -301,3 +301,20 @@ fn a_peers_registration_does_not_take_the_place_of_ours() {
         .note(bench.now, &applied("a", AppliedKind::Registered, peer_origin()));
     assert_eq!(bench.batch(), vec![item("a", Action::Register)]);
 }
+
+#[test]
+fn a_registration_in_place_of_a_cancel_also_ends_the_override() {
+    let expected = vec![item("a", Action::Register), item("a", Action::ClearOverride)];
+    let mut bench = Bench::new(PeerKind::Java);
+    bench.says("a", AppliedKind::Cancelled);
+    bench.says("a", AppliedKind::Registered);
+    assert_eq!(bench.batch(), expected);
+    bench.answer(vec![ItemOutcome::Ok; 2]);
+
+    bench.says("a", AppliedKind::Cancelled);
+    bench.batch();
+    bench.says("a", AppliedKind::Registered);
+    bench.fail(Failure::Unreachable);
+    bench.pass(Duration::from_millis(100));
+    assert_eq!(bench.batch(), expected);
+}
