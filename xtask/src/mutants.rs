@@ -13,7 +13,11 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::stopwatch::{Stopwatch, minutes};
 
 /// Packages with a list, each with the packages of the workspace it needs.
-const PACKAGES: [(&str, &[&str]); 2] = [("registry-core", &[]), ("http-api", &["registry-core"])];
+const PACKAGES: [(&str, &[&str]); 3] = [
+    ("registry-core", &[]),
+    ("http-api", &["registry-core"]),
+    ("replication", &["registry-core"]),
+];
 /// Tests that take longer than this hang because of the bug.
 const LIMIT: Duration = Duration::from_secs(300);
 

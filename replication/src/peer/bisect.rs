@@ -114,7 +114,7 @@ impl Bisect {
                 };
             }
             Stage::Halving { .. } => {
-                self.extra -= 1;
+                self.extra = self.extra.saturating_sub(1);
                 self.clear();
             }
         }
@@ -137,7 +137,7 @@ impl Bisect {
                 Verdict::Everything
             }
             Stage::Halving { suspects, .. } => {
-                self.extra -= 1;
+                self.extra = self.extra.saturating_sub(1);
                 if batch.len() > 1 {
                     *suspects = batch;
                     return Verdict::Search;

@@ -21,6 +21,8 @@ struct Bench {
     peer: Peer,
     now: Now,
     id: RequestId,
+    /// All instances, but for their ids.
+    instance: Arc<Instance>,
 }
 
 impl Bench {
@@ -39,6 +41,7 @@ impl Bench {
             peer,
             now,
             id: RequestId(0),
+            instance: instance("any"),
         }
     }
 
@@ -52,7 +55,7 @@ impl Bench {
     }
 
     fn hears(&mut self, id: &str, kind: AppliedKind, origin: Origin) {
-        let event = applied(id, kind, origin);
+        let event = applied(id, kind, origin, &self.instance);
         self.peer.note(self.now, &event);
     }
 
@@ -61,7 +64,7 @@ impl Bench {
             seq: 1,
             version: 1,
             key: key(id),
-            before: instance(id),
+            before: Arc::clone(&self.instance),
         };
         self.peer.note(self.now, &event);
     }
@@ -138,15 +141,15 @@ fn key(id: &str) -> InstanceKey {
     InstanceKey::new("app", id)
 }
 
-fn applied(id: &str, kind: AppliedKind, origin: Origin) -> Event {
+fn applied(id: &str, kind: AppliedKind, origin: Origin, instance: &Arc<Instance>) -> Event {
     let gone = kind == AppliedKind::Cancelled;
     Event::Applied {
         seq: 1,
         version: 1,
         key: key(id),
         kind,
-        before: gone.then(|| instance(id)),
-        after: (!gone).then(|| instance(id)),
+        before: gone.then(|| Arc::clone(instance)),
+        after: (!gone).then(|| Arc::clone(instance)),
         origin,
     }
 }

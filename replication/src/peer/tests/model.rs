@@ -349,7 +349,7 @@ fn drain(bench: &mut Bench, model: &mut Model) {
 
 #[test]
 fn it_does_what_a_naive_model_does() {
-    for seed in 0..2_000 {
+    for seed in 0..1_000 {
         run(seed);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use eureka_registry_core::{AppliedKind, Event, Instance, InstanceKey, Origin};
 
-use super::{Bench, applied, instance, item, peer_origin};
+use super::{Bench, instance, item, peer_origin};
 use crate::facts::PeerKind;
 use crate::message::{Action, Failure, ItemOutcome};
 
@@ -296,9 +296,7 @@ fn what_a_peer_cancelled_is_not_registered_elsewhere() {
 fn a_peers_registration_does_not_take_the_place_of_ours() {
     let mut bench = Bench::new(PeerKind::Java);
     bench.says("a", AppliedKind::Registered);
-    bench
-        .peer
-        .note(bench.now, &applied("a", AppliedKind::Registered, peer_origin()));
+    bench.hears("a", AppliedKind::Registered, peer_origin());
     assert_eq!(bench.batch(), vec![item("a", Action::Register)]);
 }
 
