@@ -264,12 +264,7 @@ impl Peer {
         }
     }
 
-    /// Whether the back-off is over, or there is none. Probes and repairs ask, too.
-    pub(crate) fn may_send(&self, now: Now) -> bool {
-        self.shaper.is_open(now)
-    }
-
-    /// When the back-off is over, if there is one (it may be over already).
+    /// When the back-off is over, if there is one (it may be over already). Probes and repairs keep to it, too.
     pub(crate) fn blocked_until(&self) -> Option<Mono> {
         self.shaper.until()
     }
@@ -307,11 +302,6 @@ impl Peer {
     /// How the way to it is.
     pub(crate) fn state(&self) -> LinkState {
         self.shaper.state()
-    }
-
-    /// Since when it is so.
-    pub(crate) fn since(&self) -> Mono {
-        self.shaper.since()
     }
 
     /// Last request that was answered, also of a probe or a repair.

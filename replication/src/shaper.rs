@@ -25,7 +25,6 @@ pub(crate) struct Shaper {
     bucket: Bucket,
     jitter: Jitter,
     state: LinkState,
-    since: Mono,
     until: Option<Mono>,
     failures: u32,
     last_failure: Mono,
@@ -40,7 +39,6 @@ impl Shaper {
             bucket: Bucket::new(now.mono, rate),
             jitter: Jitter(seed),
             state: LinkState::Starting,
-            since: now.mono,
             until: None,
             failures: 0,
             last_failure: now.mono,
@@ -54,7 +52,7 @@ impl Shaper {
         self.last_success = Some(now.mono);
         self.failures = 0;
         self.until = None;
-        self.enter(now, LinkState::Up);
+        self.state = LinkState::Up;
     }
 
     /// Something else was answered. It does not end a back-off that a batch has earned, unless that was for want of any answer;
@@ -69,7 +67,7 @@ impl Shaper {
             self.failures = 0;
         }
         self.until = None;
-        self.enter(now, LinkState::Up);
+        self.state = LinkState::Up;
     }
 
     /// Something failed that says how the way to the peer is. Several failures in one back-off count once.
@@ -92,7 +90,7 @@ impl Shaper {
         if self.state == state && !self.is_open(now) && retry_after.is_none() {
             return;
         }
-        self.enter(now, state);
+        self.state = state;
         let pause = match (scale, retry_after) {
             (None, _) => REFUSED,
             (Some(_), Some(asked)) if !asked.is_zero() => asked.min(RETRY_AFTER_MAX),
@@ -138,11 +136,6 @@ impl Shaper {
         self.state
     }
 
-    /// Since when it is so.
-    pub(crate) fn since(&self) -> Mono {
-        self.since
-    }
-
     /// Last request that was answered.
     pub(crate) fn last_success(&self) -> Option<Mono> {
         self.last_success
@@ -151,13 +144,6 @@ impl Shaper {
     /// Last thing that went wrong.
     pub(crate) fn error(&self) -> Option<&Arc<str>> {
         self.error.as_ref()
-    }
-
-    fn enter(&mut self, now: Now, state: LinkState) {
-        if self.state != state {
-            self.state = state;
-            self.since = now.mono;
-        }
     }
 }
 

@@ -111,6 +111,38 @@ fn in_order(batch: &[(String, Action)]) {
     }
 }
 
+/// A client does something.
+fn happen(bench: &mut Bench, here: &mut World, state: &mut u64) {
+    let id = (random(state) % 60).to_string();
+    match (random(state) % 8, here.contains_key(&id)) {
+        (0..=2, held) => {
+            here.entry(id.clone()).or_insert(false);
+            bench.says(
+                &id,
+                if held {
+                    AppliedKind::MetadataChanged
+                } else {
+                    AppliedKind::Registered
+                },
+            );
+        }
+        (_, false) => {}
+        (3, true) => {
+            here.remove(&id);
+            bench.says(&id, AppliedKind::Cancelled);
+        }
+        (4, true) => {
+            here.insert(id.clone(), true);
+            bench.says(&id, AppliedKind::Overridden);
+        }
+        (5, true) => {
+            here.insert(id.clone(), false);
+            bench.says(&id, AppliedKind::OverrideCleared);
+        }
+        (_, true) => bench.says(&id, AppliedKind::Renewed),
+    }
+}
+
 fn run(seed: u64) {
     let config = Config {
         batch_items_java: 40,
@@ -128,34 +160,7 @@ fn run(seed: u64) {
     };
     let mut here = World::new();
     for _ in 0..600 {
-        let id = (random(&mut state) % 60).to_string();
-        match (random(&mut state) % 8, here.contains_key(&id)) {
-            (0..=2, held) => {
-                here.entry(id.clone()).or_insert(false);
-                bench.says(
-                    &id,
-                    if held {
-                        AppliedKind::MetadataChanged
-                    } else {
-                        AppliedKind::Registered
-                    },
-                );
-            }
-            (_, false) => {}
-            (3, true) => {
-                here.remove(&id);
-                bench.says(&id, AppliedKind::Cancelled);
-            }
-            (4, true) => {
-                here.insert(id.clone(), true);
-                bench.says(&id, AppliedKind::Overridden);
-            }
-            (5, true) => {
-                here.insert(id.clone(), false);
-                bench.says(&id, AppliedKind::OverrideCleared);
-            }
-            (_, true) => bench.says(&id, AppliedKind::Renewed),
-        }
+        happen(&mut bench, &mut here, &mut state);
         exchange(
             &mut bench,
             &mut remote,
