@@ -224,7 +224,8 @@ async fn a_new_connection_that_is_closed_is_a_failure() {
         .await
         .expect_err("a failure");
     assert_eq!(failed.failure, Failure::Unreachable);
-    assert_eq!(peer.received().len(), 1, "sent once");
+    let received = peer.until("a request", |received| !received.is_empty()).await;
+    assert_eq!(received.len(), 1, "sent once");
 }
 
 #[tokio::test]

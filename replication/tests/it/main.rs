@@ -3,4 +3,6 @@
 // From outside, the enums of the crates are open: every match needs a last arm.
 #![allow(clippy::wildcard_enum_match_arm)]
 
+#[cfg(feature = "driver")]
+mod driver;
 mod node;

@@ -45,8 +45,10 @@ pub(crate) struct Scripted {
     task: JoinHandle<()>,
 }
 
+type Script = Box<dyn FnMut(&Received) -> Reply + Send>;
+
 struct Shared {
-    script: Mutex<Box<dyn FnMut(&Received) -> Reply + Send>>,
+    script: Mutex<Script>,
     received: Mutex<Vec<Received>>,
     changed: Notify,
 }
