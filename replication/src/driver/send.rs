@@ -102,3 +102,59 @@ fn outcome(key: &InstanceKey, answer: ReceivedAnswer) -> ItemOutcome {
         status => ItemOutcome::Failed(status),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use eureka_registry_core::{Action, Instance, LeaseTimes, LeaseView, Wall};
+    use std::time::Duration;
+
+    #[test]
+    fn overrides_are_sent_as_set_and_not_as_shown() {
+        let mut instance = Instance::new("a", "1", "host", "10.0.0.1");
+        instance.status = Status::Down;
+        instance.overridden_status = Status::OutOfService;
+        instance.last_dirty = Some(5);
+        let key = instance.key();
+        let lease = LeaseTimes {
+            terms: instance.lease,
+            registered: Wall(0),
+            renewed: Wall(0),
+            evicted: Wall(0),
+            service_up: Wall(0),
+        };
+        let live = |instance: &Instance| Live {
+            view: LeaseView {
+                instance: Arc::new(instance.clone()),
+                action: Action::Added,
+                last_updated: Wall(0),
+                lease,
+                coordinating: false,
+            },
+            age: Duration::ZERO,
+        };
+        let set = OutgoingItem::StatusUpdate {
+            key: key.clone(),
+            status: Status::OutOfService,
+            last_dirty: Some(5),
+        };
+        assert_eq!(outgoing(&Sending::Override(live(&instance))), set);
+        let renewed = |overridden| OutgoingItem::Heartbeat {
+            key: key.clone(),
+            last_dirty: Some(5),
+            status: Status::Down,
+            overridden,
+        };
+        let with = outgoing(&Sending::Renew(live(&instance)));
+        assert_eq!(with, renewed(Some(Status::OutOfService)));
+        instance.overridden_status = Status::Unknown;
+        let without = outgoing(&Sending::Renew(live(&instance)));
+        assert_eq!(without, renewed(None), "Java would remember `UNKNOWN`");
+        let cleared = OutgoingItem::DeleteStatusOverride {
+            key: key.clone(),
+            status: Some(Status::Down),
+            last_dirty: 5,
+        };
+        assert_eq!(outgoing(&Sending::ClearOverride(live(&instance))), cleared);
+    }
+}

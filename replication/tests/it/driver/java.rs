@@ -167,6 +167,7 @@ async fn every_kind_of_change_is_told() {
 async fn answers_to_items_are_acted_upon() {
     let newer = r#"{"statusCode":409,"responseEntity":{"instanceId":"1","hostName":"newer","app":"A","ipAddr":"10.0.0.1",
         "status":"UP","dataCenterInfo":{"@class":"x","name":"MyOwn"},"lastDirtyTimestamp":"1800000000000"}}"#;
+    let of_another = newer.replace(r#""instanceId":"1""#, r#""instanceId":"2""#);
     let mut renewals = 0;
     let peer = Scripted::start(move |request| {
         if !request.target.ends_with("/batch/") || !actions(request)[0].starts_with("Heartbeat") {
@@ -175,7 +176,8 @@ async fn answers_to_items_are_acted_upon() {
         renewals += 1;
         let item = match renewals {
             1 => r#"{"statusCode":404}"#,
-            2 => newer,
+            2 => &of_another,
+            3 => newer,
             _ => r#"{"statusCode":200}"#,
         };
         Reply::Keep(json(200, &format!(r#"{{"responseList":[{item}]}}"#)))
@@ -197,6 +199,10 @@ async fn answers_to_items_are_acted_upon() {
     peer.until("another one, which a 404 asks for", so_often(2)).await;
     node.until("an acknowledgement", |node| node.peer().queue == 0)
         .await;
+    node.registry.renew(Origin::Client, &key, None, None);
+    node.until("a useless answer", |node| node.peer().failed == 1)
+        .await;
+    assert!(!node.holds(&InstanceKey::new("A", "2")), "nobody asked for it");
     node.registry.renew(Origin::Client, &key, None, None);
     let host = |node: &Node| {
         node.registry

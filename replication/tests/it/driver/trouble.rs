@@ -84,6 +84,30 @@ async fn whoever_refuses_us_is_left_alone() {
 }
 
 #[tokio::test]
+async fn an_error_does_not_tell_what_a_peer_is() {
+    let mut requests = 0;
+    let peer = Scripted::start(move |request| {
+        requests += 1;
+        match requests {
+            1 => Reply::Keep(answer(502, &[], b"")),
+            2 => Reply::Keep(answer(503, &[], b"")),
+            _ => java(request, &empty()),
+        }
+    })
+    .await;
+    let node = Node::start(OWN, &[url(&peer)]).await;
+    node.until("a kind", |node| node.peer().kind != PeerKind::Unknown)
+        .await;
+    let received = peer.received();
+    assert!(
+        received[..3]
+            .iter()
+            .all(|request| request.target == "GET /api/v1/node"),
+        "asked until it says: {received:#?}"
+    );
+}
+
+#[tokio::test]
 async fn a_peer_that_is_not_there_and_then_is() {
     let free = tokio::net::TcpListener::bind("127.0.0.1:0")
         .await
