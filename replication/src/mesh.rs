@@ -81,6 +81,14 @@ impl Mesh {
         self.advance(now);
     }
 
+    /// Names are resolved so often from now on.
+    pub fn set_refresh_interval(&mut self, now: Now, interval: Duration) {
+        self.config.refresh_interval = interval;
+        if let Some(at) = &mut self.resolve_at {
+            *at = (*at).min(now.mono.after(interval));
+        }
+    }
+
     /// The names could not be resolved; nothing changes but what is known of it. It is tried again soon as long as there
     /// are no peers, and else at the next time.
     pub fn resolve_failed(&mut self, now: Now, text: &str) {

@@ -267,7 +267,7 @@ impl Task {
 async fn reload_on(mut hangup: Signal, mut reload: Reload, peers: Peers, address: SocketAddr) {
     while hangup.recv().await.is_some() {
         if let Some(settings) = reload.read() {
-            peers.configure(compose::sources(settings, address), !settings.peers.is_empty());
+            peers.configure(&settings.peers, compose::sources(settings, address));
         }
     }
 }

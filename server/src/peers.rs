@@ -15,6 +15,7 @@ use eureka_replication::{Facts, Sender};
 
 use self::body::PeersBody;
 use self::watch::Watch;
+use crate::config::Peers as Settings;
 
 pub(crate) use self::body::{kind, state};
 
@@ -49,9 +50,10 @@ impl Peers {
         self.configured.load(Ordering::Relaxed)
     }
 
-    /// Other peers, or none.
-    pub(crate) fn configure(&self, sources: Sources, any: bool) {
-        self.configured.store(any, Ordering::Relaxed);
+    /// Other peers, or none, at `sources`.
+    pub(crate) fn configure(&self, settings: &Settings, sources: Sources) {
+        self.configured.store(!settings.is_empty(), Ordering::Relaxed);
+        self.mesh.set_refresh_interval(settings.refresh_interval);
         self.mesh.set_peer_sources(sources);
     }
 

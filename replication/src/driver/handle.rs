@@ -137,6 +137,15 @@ impl Handle {
         self.shared.wake.notify_one();
     }
 
+    /// Names are resolved so often from now on.
+    pub fn set_refresh_interval(&self, interval: Duration) {
+        let now = self.shared.clock.now();
+        let mut guarded = self.shared.guarded.lock();
+        guarded.mesh.set_refresh_interval(now, interval);
+        drop(guarded);
+        self.shared.wake.notify_one();
+    }
+
     /// The node stops: what waits is sent without lingering. True if all of it arrived at those peers that can be reached;
     /// false after `within`.
     pub async fn flush(&self, within: Duration) -> bool {

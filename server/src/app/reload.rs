@@ -6,7 +6,7 @@ use crate::config::{Config, Settings, Sources};
 use crate::telemetry::LogLevel;
 
 /// Keys whose new values are taken over.
-const TAKEN: [&str; 3] = ["log.level", "peers.dns", "peers.urls"];
+const TAKEN: [&str; 4] = ["log.level", "peers.dns", "peers.refresh-interval", "peers.urls"];
 
 /// What is needed to read the configuration again.
 #[derive(Debug)]

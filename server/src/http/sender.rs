@@ -56,7 +56,8 @@ mod tests {
     use super::*;
 
     fn request(path: &str, headers: &[(&'static str, &'static str)]) -> Request<()> {
-        let mut request = Request::put(path);
+        let method = if path.contains("/apps/") { "PUT" } else { "POST" };
+        let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

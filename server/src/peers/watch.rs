@@ -204,7 +204,7 @@ mod tests {
         }
         assert!(logged.len() <= 6, "{logged:?}");
         let end = watch.look(at(80), &link(LinkState::Up));
-        let last = states(&end).first().copied().or(logged.last().copied());
+        let last = states(&end).first().copied().or_else(|| logged.last().copied());
         assert_eq!(last, Some(LinkState::Up));
     }
 
