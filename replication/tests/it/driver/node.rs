@@ -170,6 +170,7 @@ pub(crate) fn settings() -> Settings {
         address: Arc::from("10.0.0.9"),
         request_timeout: Duration::from_secs(5),
         copy_timeout: Duration::from_secs(5),
+        ..Settings::default()
     }
 }
 
