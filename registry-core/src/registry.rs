@@ -70,8 +70,6 @@ pub struct Registry {
     digest: Digest,
     /// Where the next list of late leases begins.
     late_from: usize,
-    /// Where the next list of buckets begins.
-    list_from: usize,
     changes: ChangeLog,
     listing: Listing,
     peers: Peers,
@@ -118,7 +116,6 @@ impl Registry {
             refusals: Tombstones::new(REFUSALS),
             digest: Digest::new(),
             late_from: 0,
-            list_from: 0,
             changes: ChangeLog::new(config.change_log_limit),
             listing: Listing::new(),
             peers: Peers::default(),

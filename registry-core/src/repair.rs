@@ -201,12 +201,14 @@ pub enum Learned {
         /// Their numbers.
         buckets: Vec<u16>,
     },
-    /// These keys do; both lists may be empty (all differences are moving).
+    /// These keys do; all may be empty (all differences are moving).
     Plan {
-        /// The other copy wins, or is the only one.
+        /// The other copy wins, or is the only one. At most [`EXCHANGE_MAX`].
         pull: Vec<InstanceKey>,
-        /// Ours wins, or is the only one; also cancels.
+        /// Ours wins, or is the only one; also cancels. At most [`EXCHANGE_MAX`].
         push: Vec<InstanceKey>,
+        /// Buckets that were asked for and not compared: they hold too much for one list.
+        left: Vec<u16>,
     },
     /// Copies changed hands.
     Exchanged {

@@ -39,7 +39,7 @@ struct Round {
     differed: bool,
     /// Instances that changed hands.
     moved: usize,
-    /// An exchange brought less than was asked for: its bytes are bounded, too.
+    /// A plan or an exchange was as long as one may be: there is more.
     short: bool,
 }
 
@@ -98,7 +98,11 @@ impl Repair {
                 self.digests += 1;
                 self.differing += 1;
             }
-            (Step::List { .. }, Learned::Plan { pull, push }) => {
+            (Step::List { .. }, Learned::Plan { pull, push, left }) => {
+                for bucket in left.into_iter().rev() {
+                    round.buckets.push_front(bucket);
+                }
+                round.short |= pull.len().max(push.len()) >= EXCHANGE_MAX;
                 if !pull.is_empty() || !push.is_empty() {
                     round.differed = true;
                     self.diverged.get_or_insert(now);
@@ -161,7 +165,7 @@ impl Repair {
         if !round.differed {
             self.diverged = None;
         }
-        // What did not fit into the bytes of an exchange is fetched at once, as long as that leads on.
+        // What did not fit follows at once, as long as that leads on.
         self.wanted |= round.short && round.moved > 0;
     }
 }
@@ -193,6 +197,7 @@ mod tests {
         let plan = Learned::Plan {
             pull: keys(pull),
             push: keys(push),
+            left: Vec::new(),
         };
         assert!(repair.learned(NOW, &list, plan));
         repair
@@ -240,7 +245,8 @@ mod tests {
             &first,
             Learned::Plan {
                 pull: keys(1),
-                push: Vec::new()
+                push: Vec::new(),
+                left: Vec::new()
             }
         ));
         assert_eq!(exchange(&mut repair, 9), (1, 0));
@@ -253,7 +259,8 @@ mod tests {
             &second,
             Learned::Plan {
                 pull: Vec::new(),
-                push: Vec::new()
+                push: Vec::new(),
+                left: Vec::new()
             }
         ));
         assert_eq!(repair.due(), None);
@@ -326,6 +333,27 @@ mod tests {
             assert!(repair.learned(NOW, &step, exchanged));
             assert_eq!(repair.due().is_some(), again);
         }
+    }
+
+    #[test]
+    fn buckets_that_were_not_compared_are_listed_next() {
+        let mut repair = Repair::default();
+        repair.want();
+        assert!(repair.step(NOW, 9).is_some());
+        let buckets: Vec<u16> = (0..100).collect();
+        assert!(repair.learned(NOW, &Step::Compare, Learned::Differ { buckets }));
+        let first = repair.step(NOW, 9).expect("a list");
+        let plan = Learned::Plan {
+            pull: Vec::new(),
+            push: keys(1),
+            left: (10..64).collect(),
+        };
+        assert!(repair.learned(NOW, &first, plan));
+        assert_eq!(exchange(&mut repair, 9), (0, 1));
+        let next = Step::List {
+            buckets: (10..74).collect(),
+        };
+        assert_eq!(repair.step(NOW, 9), Some(next));
     }
 
     #[test]

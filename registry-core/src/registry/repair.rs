@@ -238,12 +238,10 @@ impl Registry {
             };
         }
         let pairs = (0..).zip(self.digest.sums().iter().zip(sums));
-        let mut buckets: Vec<u16> = pairs
+        let buckets: Vec<u16> = pairs
             .filter(|(_, (ours, theirs))| ours != theirs)
             .map(|(bucket, _)| bucket)
             .collect();
-        let first = buckets.partition_point(|bucket| usize::from(*bucket) < self.list_from);
-        buckets.rotate_left(first);
         if buckets.is_empty() {
             return Learned::Equal;
         }

@@ -23,13 +23,7 @@ struct Copy {
 
 impl Registry {
     /// Compares what is in these buckets with what another node lists of them. `since` is how long ago it was asked.
-    pub(super) fn plan(
-        &mut self,
-        now: Now,
-        since: Duration,
-        buckets: &[u16],
-        entries: Vec<Entry>,
-    ) -> Learned {
+    pub(super) fn plan(&self, now: Now, since: Duration, buckets: &[u16], entries: Vec<Entry>) -> Learned {
         let cut = entries.len() >= LIST_MAX;
         let last = entries.last().map(|entry| bucket(&entry.key));
         let mut theirs: BTreeMap<u16, Vec<Entry>> = BTreeMap::new();
@@ -38,8 +32,8 @@ impl Registry {
         }
         let (mut pull, mut push) = (Vec::new(), Vec::new());
         let mut compared = 0;
-        self.list_from = 0;
-        for bucket in buckets {
+        let mut left = buckets.iter();
+        for bucket in left.by_ref() {
             let ours = self.bucket(now, *bucket);
             let theirs = theirs.remove(bucket).unwrap_or_default();
             compared += ours.len() + theirs.len();
@@ -54,13 +48,13 @@ impl Registry {
             }
             let full = compared >= COMPARED || pull.len() >= EXCHANGE_MAX || push.len() >= EXCHANGE_MAX;
             if full || (cut && last == Some(*bucket)) {
-                self.list_from = usize::from(*bucket) + 1;
                 break;
             }
         }
         pull.truncate(EXCHANGE_MAX);
         push.truncate(EXCHANGE_MAX);
-        Learned::Plan { pull, push }
+        let left = left.copied().collect();
+        Learned::Plan { pull, push, left }
     }
 }
 
