@@ -269,14 +269,18 @@ mod tests {
 
     #[test]
     fn exchanges_are_bounded_by_their_size_and_by_the_rate() {
-        let mut repair = planned(1_500, 700);
-        assert_eq!(exchange(&mut repair, 10_000), (1_000, 700));
-        assert_eq!(exchange(&mut repair, 200), (200, 0));
+        let mut repair = planned(900, 700);
+        assert_eq!(exchange(&mut repair, 600), (600, 0));
         assert_eq!(repair.step(NOW, 0), None, "the rate is used up");
         assert_eq!(repair.due(), Some(NOW.after(PACE)));
-        assert_eq!(exchange(&mut repair, 10_000), (300, 0));
+        assert_eq!(exchange(&mut repair, 400), (300, 100));
+        assert_eq!(exchange(&mut repair, 10_000), (0, 600));
         assert_eq!(repair.due(), None);
-        assert_eq!(repair.repaired, 2_200);
+        assert_eq!(repair.repaired, 1_600);
+        let mut repair = planned(1_500, 0);
+        assert_eq!(exchange(&mut repair, 10_000), (1_000, 0));
+        assert_eq!(exchange(&mut repair, 10_000), (500, 0));
+        assert!(repair.due().is_some(), "a plan that long may have been cut off");
     }
 
     #[test]
