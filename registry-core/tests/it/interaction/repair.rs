@@ -34,7 +34,7 @@ impl World {
             text += &describe(&learned);
             let next = match learned {
                 Learned::Differ { buckets } => Some(Step::List { buckets }),
-                Learned::Plan { pull, push } if !(pull.is_empty() && push.is_empty()) => {
+                Learned::Plan { pull, push, .. } if !(pull.is_empty() && push.is_empty()) => {
                     Some(Step::Exchange { pull, push })
                 }
                 Learned::Copied { next: Some(key), .. } => Some(Step::Copy { after: Some(key) }),
@@ -114,7 +114,7 @@ fn describe(learned: &Learned) -> String {
     match learned {
         Learned::Equal => String::from("equal\n"),
         Learned::Differ { buckets } => format!("{} buckets differ\n", buckets.len()),
-        Learned::Plan { pull, push } => format!("pull {}, push {}\n", names(pull), names(push)),
+        Learned::Plan { pull, push, .. } => format!("pull {}, push {}\n", names(pull), names(push)),
         Learned::Exchanged {
             adopted,
             received,
