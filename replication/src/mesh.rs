@@ -10,7 +10,7 @@ use eureka_registry_core::{Command, Event, Instance, Learned, Mono, Now, PeerId,
 use crate::alarms::Alarms;
 use crate::bootstrap::Bootstrap;
 use crate::config::Config;
-use crate::facts::{Facts, LinkState, PeerKind};
+use crate::facts::{Facts, PeerKind};
 use crate::inbound::Strangers;
 use crate::link::{Activity, Link, Trouble};
 use crate::message::{Failure, NodeId, Outcome, Output, Pulled, RequestId, Sender};
@@ -212,12 +212,9 @@ impl Mesh {
         self.advance(now);
     }
 
-    /// Whether every queue towards a peer that can be reached is empty and acknowledged.
+    /// Whether, since [`flush`](Self::flush), every queue is empty and acknowledged; a peer that cannot be reached was tried once.
     pub fn is_flushed(&self) -> bool {
-        self.links.values().all(|link| match link.peer.state() {
-            LinkState::Starting | LinkState::Up | LinkState::Busy => link.peer.is_idle(),
-            LinkState::Unreachable | LinkState::Misconfigured | LinkState::Own => true,
-        })
+        self.links.values().all(|link| link.peer.is_flushed())
     }
 
     /// What there is to know.

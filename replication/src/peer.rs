@@ -49,6 +49,8 @@ pub(crate) struct Peer {
     single_too_large: bool,
     behind: bool,
     flushing: bool,
+    /// A batch failed since the flush began: there is no time for more.
+    gave_up: bool,
     tally: Tally,
 }
 
@@ -92,6 +94,7 @@ impl Peer {
             single_too_large: false,
             behind: false,
             flushing: false,
+            gave_up: false,
             tally: Tally::default(),
         }
     }
@@ -207,6 +210,7 @@ impl Peer {
             return;
         };
         self.tally.retries += 1;
+        self.gave_up = true;
         match failure {
             Failure::Busy | Failure::Unreachable | Failure::Own => {
                 self.shaper.failed(now, failure, text, retry_after);
@@ -284,14 +288,28 @@ impl Peer {
         std::mem::take(&mut self.behind)
     }
 
-    /// The node stops: from now on nothing lingers.
+    /// The node stops: from now on nothing lingers, and what waits for the end of a back-off is tried once more now.
     pub(crate) fn flush(&mut self, _now: Now) {
         self.flushing = true;
+        self.gave_up = false;
+        self.shaper.hurry();
     }
 
     /// Whether nothing waits and nothing is in flight.
     pub(crate) fn is_idle(&self) -> bool {
         self.queue.is_empty() && self.flight.is_none()
+    }
+
+    /// Whether nothing is left to be done since [`flush`](Self::flush): all is acknowledged, or the peer cannot be had.
+    pub(crate) fn is_flushed(&self) -> bool {
+        let hopeless = match self.shaper.state() {
+            LinkState::Starting | LinkState::Up | LinkState::Busy => false,
+            LinkState::Unreachable | LinkState::Misconfigured => {
+                self.gave_up || self.kind == PeerKind::Unknown
+            }
+            LinkState::Own => true,
+        };
+        hopeless || self.is_idle()
     }
 
     /// When to call [`poll_batch`](Self::poll_batch) next; perhaps at once.

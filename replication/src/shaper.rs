@@ -106,6 +106,11 @@ impl Shaper {
         self.error = Some(Arc::clone(text));
     }
 
+    /// There is no time for the rest of a back-off.
+    pub(crate) fn hurry(&mut self) {
+        self.until = None;
+    }
+
     /// Whether there is no back-off, or it is over.
     pub(crate) fn is_open(&self, now: Now) -> bool {
         self.until.is_none_or(|until| now.mono >= until)

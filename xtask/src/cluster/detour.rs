@@ -31,6 +31,7 @@ pub(super) fn run(workshop: &Workshop, report: &Report) -> Result<()> {
     let settings = [
         "preservation.enabled=false",
         "registry.eviction-interval=1s",
+        "bootstrap.settle=3s",
         "replication.digest-interval=666ms",
     ];
     let b = places[1].url(None);

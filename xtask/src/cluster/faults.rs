@@ -17,7 +17,8 @@ use crate::conformance::target::Instance;
 const LEASE_SECONDS: u32 = 9;
 const HEARTBEAT: Duration = Duration::from_secs(3);
 const DIGEST: Duration = Duration::from_secs(2);
-const SETTINGS: [&str; 4] = [
+const SETTINGS: [&str; 5] = [
+    "bootstrap.settle=3s",
     "replication.digest-interval=2s",
     "registry.eviction-interval=1s",
     "replication.request-timeout=2s",

@@ -30,6 +30,7 @@ pub(super) fn run(workshop: &Workshop, report: &Report) -> Result<()> {
             let settings = [
                 "preservation.enabled=false",
                 "registry.eviction-interval=1s",
+                "bootstrap.settle=3s",
                 "replication.digest-interval=1s",
                 "replication.request-timeout=2s",
             ];

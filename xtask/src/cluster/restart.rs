@@ -109,7 +109,7 @@ fn java_clients(workshop: &Workshop, urls: &str, report: &Report) -> Result<Vec<
     let mut started = Vec::new();
     for client in drivers::manifest()?
         .into_iter()
-        .filter(|client| client.language == "java")
+        .filter(|client| client.language.eq_ignore_ascii_case("java"))
     {
         if let Some(command) = drivers::Workshop::missing(&client) {
             let outcome = Outcome::Skipped(format!("this machine has no {command}"));
@@ -133,6 +133,13 @@ fn java_clients(workshop: &Workshop, urls: &str, report: &Report) -> Result<Vec<
             .map_err(anyhow::Error::msg)
             .with_context(|| client.name.clone())?;
         started.push((client.name.clone(), driver));
+    }
+    if started.is_empty() {
+        report.step(
+            "restart",
+            "Java clients",
+            &Outcome::Skipped("none could be started".to_owned()),
+        );
     }
     Ok(started)
 }

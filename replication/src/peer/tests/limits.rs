@@ -38,6 +38,20 @@ fn renewals_wait_for_company_and_nothing_else_does() {
 }
 
 #[test]
+fn who_could_not_be_reached_is_tried_once_more_at_the_end() {
+    let mut bench = Bench::new(PeerKind::Java);
+    bench.says("a", AppliedKind::Cancelled);
+    bench.batch();
+    bench.fail(Failure::Unreachable);
+    assert_eq!(bench.poll(), None, "the back-off is not over");
+    bench.peer.flush(bench.now);
+    assert!(!bench.peer.is_flushed());
+    assert_eq!(bench.batch(), vec![item("a", Action::Cancel)]);
+    bench.fail(Failure::Unreachable);
+    assert!(bench.peer.is_flushed(), "there is no time for more");
+}
+
+#[test]
 fn a_full_batch_does_not_wait() {
     let config = Config {
         batch_items_java: 2,
