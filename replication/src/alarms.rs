@@ -43,6 +43,8 @@ pub(crate) struct Evidence {
     pub(crate) success: Option<Duration>,
     /// Since anything last came from it.
     pub(crate) inbound: Option<Duration>,
+    /// It was heard of while it could not be reached, and still could not be reached afterwards.
+    pub(crate) heard_in_vain: bool,
     /// Since this very node last answered behind its address.
     pub(crate) own: Option<Duration>,
     /// Since a node answered that had been replaced by another before.
@@ -156,7 +158,7 @@ impl Evidence {
             return None;
         }
         if reached >= bound {
-            let inbound = self.inbound.filter(|age| *age < bound)?;
+            let inbound = self.inbound.filter(|age| *age < bound && self.heard_in_vain)?;
             return Some(format!(
                 "requests come from it, the last {} s ago, but this node has not reached it for {} s{}",
                 inbound.as_secs(),

@@ -19,6 +19,12 @@ use crate::repair::Repair;
 const PROBE_JAVA: Duration = Duration::from_secs(30);
 /// So many nodes that answered behind one address are remembered.
 const NODES: usize = 8;
+/// A peer that is heard of is tried again before its time, but not more often than this.
+const KNOCK: Duration = Duration::from_secs(5);
+/// Who was away for less has missed no renewal of its clients.
+const BLIP: Duration = Duration::from_secs(30);
+/// Who was away for longer gets this much time to pass on what its clients send once it is back.
+const GRACE: Duration = Duration::from_secs(40);
 
 /// One configured peer.
 #[derive(Debug)]
@@ -34,6 +40,9 @@ pub(crate) struct Link {
     /// The same node is behind another address that is used.
     pub(crate) same_as: Option<PeerId>,
     probe_due: Mono,
+    /// Probe it whatever back-off there is: it has just been heard of.
+    knock: bool,
+    probed: Option<Mono>,
     probes: u64,
     probe: Option<RequestId>,
     batch: Option<RequestId>,
@@ -50,6 +59,12 @@ pub(crate) struct Link {
     pub(crate) addresses: Vec<IpAddr>,
     /// What the registry knows of it.
     reachable: bool,
+    away_since: Option<Mono>,
+    /// When it is to be told otherwise.
+    back_at: Option<Mono>,
+    failing_since: Option<Mono>,
+    /// It was heard of while it could not be reached, and still could not be reached afterwards.
+    heard_in_vain: bool,
 }
 
 /// What a request was for.
@@ -104,6 +119,8 @@ impl Link {
             plain: None,
             same_as: None,
             probe_due: now.mono,
+            knock: false,
+            probed: None,
             probes: 0,
             probe: None,
             batch: None,
@@ -117,6 +134,10 @@ impl Link {
             arrivals: Arrivals::default(),
             addresses: Vec::new(),
             reachable: true,
+            away_since: None,
+            back_at: None,
+            failing_since: None,
+            heard_in_vain: false,
         }
     }
 
@@ -141,6 +162,7 @@ impl Link {
             self.copy_at(bootstrap),
             self.batch_at(),
             self.repair_at(bootstrap),
+            self.back_at,
         ];
         own.into_iter().flatten().min()
     }
@@ -160,6 +182,8 @@ impl Link {
             let id = next_id();
             tell(Output::Probe { peer: peer(), id });
             self.probe = Some(id);
+            self.knock = false;
+            self.probed = Some(now.mono);
             self.probe_due = now.mono.after(self.probe_interval(config));
             self.probes += 1;
         }
@@ -188,6 +212,22 @@ impl Link {
                 self.peer.spend(now, pull.len() + push.len());
             }
             self.begin(next_id(), step, tell);
+        }
+    }
+
+    /// Something came from it. If it could not be reached, it may be back.
+    pub(crate) fn heard(&mut self, now: Now) {
+        self.arrivals.note(now.mono);
+        if matches!(self.peer.state(), LinkState::Unreachable | LinkState::Busy) {
+            self.knock(now);
+        }
+    }
+
+    /// A node came from its address, or may have, that is not known.
+    pub(crate) fn knock(&mut self, now: Now) {
+        if self.probed.is_none_or(|last| now.mono.since(last) >= KNOCK) {
+            self.knock = true;
+            self.blame = None;
         }
     }
 
@@ -323,6 +363,8 @@ impl Link {
             self.blame = Some(activity.clone());
         }
         self.refuses |= self.peer.state() == LinkState::Misconfigured;
+        let since = *self.failing_since.get_or_insert(now.mono);
+        self.heard_in_vain |= self.arrivals.last.is_some_and(|last| last > since);
     }
 
     /// This very node has answered.
@@ -371,13 +413,31 @@ impl Link {
         self.same_as = other;
     }
 
-    /// What the registry is to be told of it, if that has changed.
-    pub(crate) fn reachable_changed(&mut self) -> Option<Output> {
-        let reachable = match self.peer.state() {
-            LinkState::Starting | LinkState::Up | LinkState::Misconfigured | LinkState::Own => true,
-            LinkState::Busy | LinkState::Unreachable => false,
-        };
-        self.tell_reachable(reachable)
+    /// What the registry is to be told of it, if that has changed. What was heard through it is still held for a while
+    /// after it has come back, or its clients would be evicted before they could renew.
+    pub(crate) fn reachable_changed(&mut self, now: Now) -> Option<Output> {
+        match self.peer.state() {
+            LinkState::Busy | LinkState::Unreachable => {
+                self.back_at = None;
+                self.away_since.get_or_insert(now.mono);
+                self.tell_reachable(false)
+            }
+            LinkState::Starting | LinkState::Up | LinkState::Misconfigured | LinkState::Own => {
+                if self.reachable {
+                    return None;
+                }
+                let back_at = self.back_at.get_or_insert_with(|| {
+                    let long = self.away_since.is_some_and(|since| now.mono.since(since) >= BLIP);
+                    now.mono.after(if long { GRACE } else { Duration::ZERO })
+                });
+                if *back_at > now.mono {
+                    return None;
+                }
+                self.back_at = None;
+                self.away_since = None;
+                self.tell_reachable(true)
+            }
+        }
     }
 
     /// The peer is none any more: nothing is held for its sake.
@@ -396,6 +456,7 @@ impl Link {
             known: age(self.added),
             success: self.peer.last_success().map(age),
             inbound: self.arrivals.last.map(age),
+            heard_in_vain: self.heard_in_vain,
             own: self.own.map(age),
             returned: self.nodes.returned.map(age),
             refuses: self.refuses,
@@ -444,6 +505,7 @@ impl Link {
         match bootstrap.due(&self.id) {
             Some(due) if self.kind == PeerKind::Unknown => Some(due),
             Some(_) => None,
+            None if self.knock => Some(self.probe_due.min(self.added)),
             None => Some(self.not_blocked(self.probe_due)),
         }
     }
@@ -511,6 +573,8 @@ impl Link {
 
     fn settled(&mut self, activity: &Activity) {
         self.blame = None;
+        self.failing_since = None;
+        self.heard_in_vain = false;
         // A probe that is answered does not prove that anything is taken.
         if *activity != Activity::Probe || self.peer.is_idle() {
             self.refuses = false;

@@ -150,7 +150,6 @@ impl Mesh {
         }
         self.know_nodes(now);
         self.advance(now);
-        self.look(now);
     }
 
     /// A peer's request arrived: the name under which to apply it.
@@ -158,10 +157,13 @@ impl Mesh {
         let name = self.name_of(sender);
         match name.and_then(|name| self.links.get_mut(&name)) {
             Some(link) => {
-                link.arrivals.note(now.mono);
+                link.heard(now);
                 link.id.clone()
             }
-            None => self.strangers.note(now.mono, sender.address),
+            None => {
+                self.look_for(now, sender);
+                self.strangers.note(now.mono, sender.address)
+            }
         }
     }
 
@@ -184,7 +186,10 @@ impl Mesh {
             self.outputs.push_back(Output::Resolve);
         }
         self.advance(now);
-        if self.look_at <= now.mono {
+        if self.look_at.after(LOOK) <= now.mono {
+            // Nobody watched: what is old now may only not have been asked.
+            self.look_at = now.mono.after(LOOK);
+        } else if self.look_at <= now.mono {
             self.look(now);
         }
     }
@@ -253,7 +258,7 @@ impl Mesh {
             link.pump(now, config, bootstrap, next_id, &mut |output| {
                 outputs.push_back(output)
             });
-            outputs.extend(link.reachable_changed());
+            outputs.extend(link.reachable_changed(now));
         }
     }
 
@@ -372,6 +377,18 @@ impl Mesh {
                 None => self.bootstrap.is_other(now.mono, peer),
             }
             link.set_same_as(now, &self.config, other);
+        }
+    }
+
+    /// A node of ours that is behind no address as far as is known may have started again behind one of these.
+    fn look_for(&mut self, now: Now, sender: &Sender) {
+        let address = sender.address.map(|address| address.to_canonical());
+        for link in self.links.values_mut().filter(|_| sender.node.is_some()) {
+            let may_be =
+                link.addresses.is_empty() || address.is_some_and(|address| link.addresses.contains(&address));
+            if may_be && link.kind() != PeerKind::Java {
+                link.knock(now);
+            }
         }
     }
 

@@ -14,6 +14,7 @@ fn well() -> Evidence {
         known: secs(3_600),
         success: Some(secs(3)),
         inbound: Some(secs(4)),
+        heard_in_vain: false,
         own: None,
         returned: None,
         refuses: false,
@@ -162,6 +163,7 @@ fn ours_that_we_cannot_reach() {
     let mute = Evidence {
         state: LinkState::Unreachable,
         success: Some(secs(90)),
+        heard_in_vain: true,
         error: Some("connection refused".into()),
         ..well()
     };
@@ -171,10 +173,15 @@ fn ours_that_we_cannot_reach() {
     assert_eq!(
         raised(&Evidence {
             success: Some(secs(89)),
-            ..mute
+            ..mute.clone()
         }),
         []
     );
+    let just_back = Evidence {
+        heard_in_vain: false,
+        ..mute
+    };
+    assert_eq!(raised(&just_back), [], "it is tried at once, and may be back");
 }
 
 #[test]
@@ -216,10 +223,16 @@ fn silence() {
     assert_eq!(
         raised(&Evidence {
             inbound: Some(secs(89)),
-            ..silent
+            heard_in_vain: true,
+            ..silent.clone()
         }),
         [AlarmKind::OneWayLink]
     );
+    let in_vain = Evidence {
+        heard_in_vain: true,
+        ..silent
+    };
+    assert_eq!(raised(&in_vain), [AlarmKind::PeerSilent], "one at a time");
     let never = Evidence {
         known: secs(90),
         success: None,

@@ -5,4 +5,5 @@
 
 #[cfg(feature = "driver")]
 mod driver;
+mod interaction;
 mod node;
