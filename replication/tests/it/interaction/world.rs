@@ -521,7 +521,7 @@ impl World {
                 .node
                 .registry
                 .age(self.now, key)
-                .map_or(String::from("-"), show::seconds);
+                .map_or_else(|| String::from("-"), show::seconds);
             writeln!(text, "n{}: {age}", index + 1).expect("a string takes all");
         }
         text
