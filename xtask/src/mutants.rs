@@ -13,10 +13,11 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::stopwatch::{Stopwatch, minutes};
 
 /// Packages with a list, each with the packages of the workspace it needs.
-const PACKAGES: [(&str, &[&str]); 3] = [
+const PACKAGES: [(&str, &[&str]); 4] = [
     ("registry-core", &[]),
     ("http-api", &["registry-core"]),
     ("replication", &["registry-core"]),
+    ("server", &["registry-core", "http-api", "replication"]),
 ];
 /// Tests that take longer than this hang because of the bug.
 const LIMIT: Duration = Duration::from_secs(300);
