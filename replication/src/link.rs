@@ -392,6 +392,9 @@ impl Link {
 
     /// The first comparison after start-up comes at a moment of its own within the interval.
     pub(crate) fn copied(&mut self, now: Now, config: &Config) {
+        if !self.repairs() {
+            return;
+        }
         let interval = u64::try_from(config.digest_interval.as_millis()).unwrap_or(u64::MAX);
         let phase = mixed(self.seed) % interval.max(1);
         self.probe_due = self.probe_due.min(now.mono.after(Duration::from_millis(phase)));
@@ -404,7 +407,6 @@ impl Link {
             self.peer = Peer::new(now, config, self.seed);
             self.peer.set_kind(now, self.sending_kind());
             self.peer.reached(now);
-            self.batch = None;
             self.repair.forget();
         }
         if other.is_none() && self.same_as.is_some() {
@@ -656,7 +658,7 @@ impl Nodes {
 }
 
 /// One step of SplitMix64 (Steele, Lea and Flood, 2014).
-fn mixed(seed: u64) -> u64 {
+pub(crate) fn mixed(seed: u64) -> u64 {
     let mut mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -420,3 +420,6 @@ fn adopt(peer: &PeerId, instance: Arc<Instance>) -> Output {
         },
     }
 }
+
+#[cfg(test)]
+mod tests;
