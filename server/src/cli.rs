@@ -1,6 +1,7 @@
 //! The command line.
 
 mod config;
+mod doctor;
 mod serve;
 
 use std::ffi::OsString;
@@ -30,6 +31,7 @@ enum Command {
     Serve(Configuration),
     /// Prints the effective configuration and where each value came from.
     Config(config::Arguments),
+    Doctor(doctor::Arguments),
 }
 
 /// Flags that configure the server; they win over the environment, and that over the file.
@@ -97,6 +99,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match arguments.command {
         None => help(),
         Some(Command::Config(arguments)) => config::run(&arguments),
+        Some(Command::Doctor(arguments)) => doctor::run(arguments),
         Some(Command::Serve(configuration)) => {
             let sources = configuration.sources();
             match Config::load(&sources) {

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod config;
+mod doctor;
 mod http2;
 mod layers;
 mod lifecycle;
