@@ -3,6 +3,7 @@
 mod balancer;
 mod clients;
 mod detour;
+mod doctor;
 mod faults;
 mod faulty;
 mod hang;
@@ -70,6 +71,10 @@ enum Scenario {
     Storm,
     /// A million ids come and go at a node whose peer is dead
     Churn,
+    /// Two of ours with planted faults, one after the other, which `eureka doctor` must name
+    Doctor,
+    /// The same with Java servers, alone and with ours
+    DoctorJava,
     /// How long a registration takes to be visible at another node: a figure
     Propagation,
 }
@@ -94,6 +99,8 @@ impl Scenario {
             Self::Detour => detour::run(workshop, report),
             Self::Balancer => balancer::run(workshop, report),
             Self::Restart => restart::run(workshop, report),
+            Self::Doctor => doctor::ours(workshop, report),
+            Self::DoctorJava => doctor::java(workshop, report),
             Self::Storm => storm::run(workshop, report),
             Self::Churn => storm::churn(workshop, report),
             Self::Propagation => propagation::run(workshop, report),

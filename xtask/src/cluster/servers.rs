@@ -159,6 +159,11 @@ impl Workshop {
         }
     }
 
+    /// The program of this project.
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Where the clients of the conformance kit are installed; beside its own, so that nothing is built twice.
     pub(super) fn folder_of_clients(&self) -> PathBuf {
         self.root.with_file_name("conformance")

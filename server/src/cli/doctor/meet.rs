@@ -30,6 +30,8 @@ pub(super) struct Who {
     kind: Kind,
     clock: Bounds,
     peers: Option<Vec<Peer>>,
+    /// By its own clock.
+    started: Option<i64>,
     renewals_ahead: bool,
     path: String,
 }
@@ -42,9 +44,11 @@ pub(super) async fn meet(asker: Asker, mut address: PeerAddress) -> Result<Met, 
         Kind::Ours => peers_of_ours(asker, &address).await,
         Kind::Java => (who.peers, Vec::new()),
     };
+    let clock_offset = who.clock.offset();
     let answers = Answers {
         kind: who.kind,
-        clock_offset: who.clock.offset(),
+        clock_offset,
+        started: who.started.map(|started| started - clock_offset),
         renewals_ahead: who.renewals_ahead,
         identities: who.identities,
         list: List::Unreadable("it was not asked".to_owned()),
@@ -64,6 +68,7 @@ pub(super) async fn identify(asker: Asker, address: &PeerAddress) -> Result<Who,
         kind: Kind::Java,
         clock: Bounds::default(),
         peers: None,
+        started: None,
         renewals_ahead: true,
         path: address.path.clone(),
     };
@@ -103,6 +108,7 @@ async fn ask_node(
     };
     who.clock.narrow(node.time, node.time, &reply);
     who.kind = Kind::Ours;
+    who.started = node.uptime_ms.map(|uptime| node.time - uptime);
     who.renewals_ahead = node.renewals_ahead();
     who.identities.push(Identity::Node(node.node_id));
     Ok(true)
@@ -125,11 +131,12 @@ async fn ask_status_page(
         if matches!(reply.status, 401 | 403) {
             return Err(format!("it refuses to answer: {}", reply.status));
         }
-        let page = String::from_utf8_lossy(&reply.body);
-        if let Some((identity, peers)) = (reply.status == 200).then(|| read::status_page(&page)).flatten() {
+        let text = String::from_utf8_lossy(&reply.body);
+        if let Some(page) = (reply.status == 200).then(|| read::status_page(&text)).flatten() {
             path.clone_into(&mut who.path);
-            who.identities.push(identity);
-            who.peers = Some(peers);
+            who.identities.push(page.identity);
+            who.peers = Some(page.peers);
+            who.started = page.started;
             return Ok(true);
         }
     }

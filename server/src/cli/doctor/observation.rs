@@ -38,6 +38,8 @@ pub(super) struct Answers {
     pub(super) identities: Vec<Identity>,
     /// Its clock minus the one here, in milliseconds: the smallest difference that fits its answers.
     pub(super) clock_offset: i64,
+    /// When it was started, by the clock here, if it says so.
+    pub(super) started: Option<i64>,
     /// Its list of everything.
     pub(super) list: List,
     /// Its peers, if it tells them.

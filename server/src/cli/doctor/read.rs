@@ -16,6 +16,9 @@ pub(super) struct Node {
     pub(super) node_id: String,
     /// Its clock, Unix milliseconds.
     pub(super) time: i64,
+    /// How long it has run, in milliseconds.
+    #[serde(default)]
+    pub(super) uptime_ms: Option<i64>,
     #[serde(default)]
     rules: Option<Rules>,
     #[serde(default)]
@@ -138,8 +141,19 @@ fn link(state: &str, error: Option<String>) -> Link {
     }
 }
 
-/// Java's status page in XML: who it is, and its peers.
-pub(super) fn status_page(text: &str) -> Option<(Identity, Vec<Peer>)> {
+/// Java's status page.
+#[derive(Debug)]
+pub(super) struct StatusPage {
+    /// Who it is.
+    pub(super) identity: Identity,
+    /// Its peers.
+    pub(super) peers: Vec<Peer>,
+    /// When its own instance was made, which is when it was started; by its own clock.
+    pub(super) started: Option<i64>,
+}
+
+/// Java's status page in XML.
+pub(super) fn status_page(text: &str) -> Option<StatusPage> {
     let (_, own) = text.split_once("<instanceInfo>")?;
     let address = element(own, "ipAddr").unwrap_or_default();
     let port = own
@@ -162,7 +176,11 @@ pub(super) fn status_page(text: &str) -> Option<(Identity, Vec<Peer>)> {
         })
         .collect();
     peers.dedup_by(|a, b| a.address == b.address);
-    Some((identity, peers))
+    Some(StatusPage {
+        identity,
+        peers,
+        started: element(own, "lastUpdatedTimestamp").and_then(|time| time.parse().ok()),
+    })
 }
 
 /// Joined by commas, with or without a blank and one at the end.
@@ -225,12 +243,18 @@ mod tests {
     <hostName>a.example</hostName>
     <ipAddr>192.0.2.2</ipAddr>
     <port enabled=\"true\">8761</port>
+    <lastUpdatedTimestamp>1795996662104</lastUpdatedTimestamp>
   </instanceInfo>
 </com.netflix.eureka.util.StatusInfo>";
 
     #[test]
     fn a_status_page_names_the_server_and_its_peers_without_their_passwords() {
-        let (identity, peers) = status_page(STATUS).unwrap();
+        let StatusPage {
+            identity,
+            peers,
+            started,
+        } = status_page(STATUS).unwrap();
+        assert_eq!(started, Some(1_795_996_662_104));
         let expected = Identity::Java {
             id: "a:eureka-server:8761".to_owned(),
             host: "a.example".to_owned(),

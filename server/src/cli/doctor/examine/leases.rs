@@ -13,13 +13,26 @@ use crate::cli::doctor::sample::NAMED;
 /// Copies of one heartbeat are no further apart than this.
 const SAME_HEARTBEAT: i64 = 2_500;
 
-/// Servers (that keeps, that dropped) with what was kept.
+/// What was seen of single instances, gathered into findings.
+#[derive(Default)]
+struct Gathered {
+    /// Servers (that keeps, that dropped) with what was kept.
+    kept: Kept,
+    /// Servers that were started after the last heartbeat of what they lack.
+    young: BTreeMap<Index, Vec<String>>,
+}
+
 type Kept = BTreeMap<(Index, Index), Vec<String>>;
 
 pub(super) fn check(case: &mut Case<'_>) {
-    let mut kept = Kept::new();
+    let mut gathered = Gathered::default();
     for key in case.keys() {
-        one(case, &key, &mut kept);
+        one(case, &key, &mut gathered);
+    }
+    let Gathered { mut kept, young } = gathered;
+    for (index, evidence) in young {
+        let finding = just_started(case, index, evidence);
+        case.find(finding);
     }
     among_ours(case, &mut kept);
     for ((keeps, dropped), evidence) in kept {
@@ -28,7 +41,7 @@ pub(super) fn check(case: &mut Case<'_>) {
     }
 }
 
-fn one(case: &mut Case<'_>, key: &InstanceKey, kept: &mut Kept) {
+fn one(case: &mut Case<'_>, key: &InstanceKey, gathered: &mut Gathered) {
     let mut here = Vec::new();
     let mut absent = Vec::new();
     for &(index, _, answers) in &case.healthy {
@@ -43,7 +56,7 @@ fn one(case: &mut Case<'_>, key: &InstanceKey, kept: &mut Kept) {
     }
     let fresh: Vec<_> = here.iter().filter(|(_, standing)| standing.is_fresh()).collect();
     if fresh.is_empty() {
-        gone(case, key, &here, &absent, kept);
+        gone(case, key, &here, &absent, &mut gathered.kept);
         return;
     }
     let (origin, group) = origin(&here);
@@ -52,22 +65,7 @@ fn one(case: &mut Case<'_>, key: &InstanceKey, kept: &mut Kept) {
     }
     let sources: Vec<Index> = group.iter().map(|(index, _)| *index).collect();
     for to in absent {
-        if !is_new(case, origin) {
-            let text = format!(
-                "{key}: {} heard of it {} ago, {} does not have it",
-                case.name(origin.0),
-                seconds(origin.1.age),
-                case.name(to)
-            );
-            missed(case, key, &sources, origin.0, to, text);
-        } else {
-            case.note(format!(
-                "{key} was registered less than {} ago and may still be on its way to {}.",
-                seconds(SETTLED),
-                case.name(to)
-            ));
-            case.accounted.insert(key.clone());
-        }
+        lacking(case, key, origin, &sources, to, gathered);
     }
     for &(to, standing) in &here {
         if is_behind(case, key, origin, (to, standing)) {
@@ -81,6 +79,63 @@ fn one(case: &mut Case<'_>, key: &InstanceKey, kept: &mut Kept) {
             );
             missed(case, key, &sources, origin.0, to, text);
         }
+    }
+}
+
+/// One server does not have what another hears of.
+fn lacking(
+    case: &mut Case<'_>,
+    key: &InstanceKey,
+    origin: At<'_>,
+    sources: &[Index],
+    to: Index,
+    gathered: &mut Gathered,
+) {
+    let (from, standing) = origin;
+    if is_new(case, origin) {
+        case.note(format!(
+            "{key} was registered less than {} ago and may still be on its way to {}.",
+            seconds(SETTLED),
+            case.name(to)
+        ));
+        case.accounted.insert(key.clone());
+        return;
+    }
+    let text = format!(
+        "{key}: {} heard of it {} ago, {} does not have it",
+        case.name(from),
+        seconds(standing.age),
+        case.name(to)
+    );
+    let started = case.answers(to).and_then(|answers| answers.started);
+    let young = started.is_some_and(|started| standing.heard < started + SETTLED);
+    if !young
+        || sources
+            .iter()
+            .any(|source| case.explained.contains(&(*source, to)))
+    {
+        missed(case, key, sources, from, to, text);
+        return;
+    }
+    case.accounted.insert(key.clone());
+    // Whoever knows nobody to copy from has that as a finding; lists that are held say the same.
+    let held = case
+        .answers(to)
+        .is_some_and(|answers| matches!(answers.list, List::Held));
+    if !held && !case.explained.contains(&(to, from)) {
+        gathered.young.entry(to).or_default().push(text);
+    }
+}
+
+fn just_started(case: &Case<'_>, index: Index, mut evidence: Vec<String>) -> Finding {
+    evidence.truncate(NAMED);
+    let name = case.name(index);
+    Finding {
+        name: "just-started",
+        servers: vec![name.to_owned()],
+        sentence: format!("{name} was started after the last heartbeats of what it lacks, and did not copy it from its peers."),
+        evidence,
+        remedy: "Wait for the next heartbeats (30 s): each brings what is missing. Java copies from one peer at its start, only what is UP, and not at all if register-with-eureka is off and registry-sync-retries is 0.".to_owned(),
     }
 }
 

@@ -45,6 +45,21 @@ fn a_heartbeat_that_is_on_its_way_shows_nothing() {
 }
 
 #[test]
+fn a_server_that_was_started_after_the_last_heartbeat_waits_for_the_next_one() {
+    let mut seen = watched(&[&[(0, 20)], &[(0, 20)]], Duration::ZERO);
+    let answers = seen.servers[1].answers.as_mut().unwrap();
+    for look in answers.looks.values_mut().flatten() {
+        look.seen = None;
+    }
+    answers.list = List::Open(Vec::new());
+    answers.started = Some(NOW - 10_000);
+    assert_eq!(names(&seen), ["just-started"]);
+    let answers = seen.servers[1].answers.as_mut().unwrap();
+    answers.started = Some(NOW - 30_000);
+    assert_eq!(names(&seen), ["one-way-link"]);
+}
+
+#[test]
 fn two_machines_that_take_turns_at_one_server_are_seen() {
     let mut seen = watched(&[&[(3, 5), (0, 1)]], Duration::from_secs(3));
     let answers = seen.servers[0].answers.as_mut().unwrap();
@@ -88,6 +103,7 @@ fn watched(servers: &[&[(i64, i64)]], watched: Duration) -> Observations {
                 kind: Kind::Java,
                 identities: vec![identity(index)],
                 clock_offset: 0,
+                started: None,
                 list: List::Open(last.into_iter().collect()),
                 peers: Some(peers.collect()),
                 alarms: Vec::new(),

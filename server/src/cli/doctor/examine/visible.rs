@@ -97,42 +97,53 @@ fn peers(case: &mut Case<'_>) {
     case.report.checked.extend(notes);
 }
 
-/// Alarms of ours that nothing found so far explains.
+/// Alarms of ours that nothing found so far explains; each pair of servers once.
 fn alarms(case: &mut Case<'_>) {
+    let mut told: BTreeSet<(&str, BTreeSet<String>)> = BTreeSet::new();
     let mut findings = Vec::new();
     for &(from, server, answers) in &case.healthy {
         for alarm in &answers.alarms {
+            let (name, sentence, remedy) = match alarm.name.as_str() {
+                "different-rules" => (
+                    "different-rules",
+                    "has a peer whose leases follow other rules, so that the two evict at different times",
+                    "Configure the same rules on all servers (registry.lease-expiry; Java's leases last twice their duration, preset or not).",
+                ),
+                "diverged" => (
+                    "diverged",
+                    "has differed from a peer for longer than repair takes",
+                    "See /api/v1/peers of both for what repair reports, and their logs for what they refuse.",
+                ),
+                _ => continue,
+            };
             let peer = answers
                 .peers
                 .iter()
                 .flatten()
                 .find(|peer| peer.address == alarm.address);
-            let to = peer.map(|peer| case.target(peer));
-            let to: BTreeSet<Index> = match to {
+            let to: BTreeSet<Index> = match peer.map(|peer| case.target(peer)) {
                 Some(Target::Named(named)) => named,
                 Some(Target::Other | Target::Unknown(_)) | None => BTreeSet::new(),
             };
-            let explained = to
-                .iter()
-                .any(|to| case.explained.contains(&(from, *to)) || case.explained.contains(&(*to, from)));
-            let (name, sentence) = match alarm.name.as_str() {
-                "different-rules" => (
-                    "different-rules",
-                    "has a peer whose leases follow other rules, so that the two evict at different times",
-                ),
-                "diverged" if !explained => (
-                    "diverged",
-                    "has differed from a peer for longer than repair takes",
-                ),
-                _ => continue,
-            };
-            findings.push(Finding {
-                name,
-                servers: vec![server.name.clone(), alarm.address.clone()],
-                sentence: format!("{} {sentence}.", server.name),
-                evidence: vec![alarm.text.clone()],
-                remedy: "Configure the same lease rules on all servers (registry.lease-expiry; Java doubles the duration); see /api/v1/peers of both for what repair reports.".to_owned(),
-            });
+            let touched =
+                |to: &Index| case.explained.contains(&(from, *to)) || case.explained.contains(&(*to, from));
+            if name == "diverged" && to.iter().any(touched) {
+                continue;
+            }
+            let other = to
+                .first()
+                .map_or(alarm.address.as_str(), |to| case.name(*to))
+                .to_owned();
+            let servers = vec![server.name.clone(), other];
+            if told.insert((name, servers.iter().cloned().collect())) {
+                findings.push(Finding {
+                    name,
+                    servers,
+                    sentence: format!("{} {sentence}.", server.name),
+                    evidence: vec![alarm.text.clone()],
+                    remedy: remedy.to_owned(),
+                });
+            }
         }
     }
     case.report.findings.extend(findings);
