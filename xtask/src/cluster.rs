@@ -73,8 +73,14 @@ enum Scenario {
     Churn,
     /// Two of ours with planted faults, one after the other, which `eureka doctor` must name
     Doctor,
-    /// The same with Java servers, alone and with ours
+    /// Two Spring servers with planted faults, likewise
     DoctorJava,
+    /// Java servers whose peers' addresses lead elsewhere than they believe, likewise
+    DoctorAddresses,
+    /// Java servers that hold or cache their lists, and Netflix' own server, likewise
+    DoctorReads,
+    /// A Spring server and nodes of ours with planted faults, likewise
+    DoctorMixed,
     /// How long a registration takes to be visible at another node: a figure
     Propagation,
 }
@@ -101,6 +107,9 @@ impl Scenario {
             Self::Restart => restart::run(workshop, report),
             Self::Doctor => doctor::ours(workshop, report),
             Self::DoctorJava => doctor::java(workshop, report),
+            Self::DoctorAddresses => doctor::addresses(workshop, report),
+            Self::DoctorReads => doctor::reads(workshop, report),
+            Self::DoctorMixed => doctor::mixed(workshop, report),
             Self::Storm => storm::run(workshop, report),
             Self::Churn => storm::churn(workshop, report),
             Self::Propagation => propagation::run(workshop, report),

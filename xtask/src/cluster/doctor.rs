@@ -30,13 +30,25 @@ pub(super) fn ours(workshop: &Workshop, report: &Report) -> Result<()> {
     ours::leases(workshop, &doctor)
 }
 
-/// Java servers alone, and with nodes of ours.
+/// Two Spring servers, and what can be wrong between them.
 pub(super) fn java(workshop: &Workshop, report: &Report) -> Result<()> {
+    java::links(workshop, &Doctor::new("java", workshop, report))
+}
+
+/// Java servers whose peers' addresses lead elsewhere than they believe.
+pub(super) fn addresses(workshop: &Workshop, report: &Report) -> Result<()> {
+    java::addresses(workshop, &Doctor::new("java", workshop, report))
+}
+
+/// Java servers that do not show what they have; Netflix' own server.
+pub(super) fn reads(workshop: &Workshop, report: &Report) -> Result<()> {
     let doctor = Doctor::new("java", workshop, report);
-    java::links(workshop, &doctor)?;
-    java::addresses(workshop, &doctor)?;
     java::reads(workshop, &doctor)?;
-    java::netflix(workshop, &doctor)?;
+    java::netflix(workshop, &doctor)
+}
+
+/// A Spring server and nodes of ours.
+pub(super) fn mixed(workshop: &Workshop, report: &Report) -> Result<()> {
     mixed::all(workshop, &Doctor::new("mixed", workshop, report))
 }
 

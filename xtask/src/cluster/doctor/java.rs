@@ -185,7 +185,7 @@ fn clocks(doctor: &Doctor<'_>, servers: &[Server; 2], both: &[&str; 2]) -> Resul
     doctor.compared(
         &[both[0], &through],
         "a server with a wrong clock",
-        Some(("clock-skew", &[both[0], &through])),
+        Some(("clock-skew", &[&through, both[0]])),
     );
     let ahead = Instance {
         dirty: now_millis() + 3_600_000,
