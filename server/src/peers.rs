@@ -147,7 +147,7 @@ pub(crate) mod tests {
     }
 
     /// One that is known well, with an alarm and a stranger.
-    fn busy() -> Facts {
+    pub(crate) fn busy() -> Facts {
         let known = PeerFacts {
             kind: PeerKind::Ours,
             node: Some(NodeId([0xabc, 0x1])),

@@ -102,3 +102,30 @@ fn exactly(duration: Duration) -> String {
         span(duration)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::tests::busy;
+
+    #[test]
+    fn what_others_chose_is_escaped() {
+        let mut facts = busy();
+        let hostile = "<script>alert(1)</script>\" onmouseover=\"x";
+        facts.peers[0].error = Some(hostile.into());
+        facts.alarms[0].text = hostile.into();
+        facts.strangers[0].0.0 = hostile.into();
+        facts.peers[1].peer.0 = hostile.into();
+        let mut page = Html::default();
+        write(Now::default(), &facts, &mut page);
+        let page = page.finish();
+        assert!(
+            !page.contains("<script") && !page.contains("\" onmouseover"),
+            "{page}"
+        );
+        assert_eq!(page.matches("&lt;script&gt;alert(1)").count(), 4, "{page}");
+        for part in ["busy", "1500 ms", "for 1m", "diverged", "<td>3"] {
+            assert!(page.contains(part), "{part} is not in {page}");
+        }
+    }
+}

@@ -194,8 +194,22 @@ fn what_was_registered_just_before_the_end_is_on_the_peer() {
     let [leaving, staying] = cluster::<2>(&["server.register=true", "server.hostname=n"]);
     let own = format!("/eureka/apps/EUREKA/n:eureka:{}", leaving.address.port());
     shows(&staying, &own, &[]);
+    // The peer is slow: one batch is on its way to it, and what is registered now has to wait.
+    staying.signal(Signal::STOP);
+    assert_eq!(leaving.register("A", "first").status, 204);
+    until("the first is on its way", || {
+        let peers = leaving.json("/api/v1/peers");
+        let (queue, lag) = (&peers["peers"][0]["queue"], &peers["peers"][0]["lagMs"]);
+        if *queue == 0 && *lag != 0 {
+            Ok(())
+        } else {
+            Err(peers.to_string())
+        }
+    });
     assert_eq!(leaving.register("A", "last").status, 204);
     leaving.signal(Signal::TERM);
+    leaving.line("stopping");
+    staying.signal(Signal::CONT);
     let (status, log) = leaving.end_with_log();
     assert_eq!(status.code(), Some(0));
     assert!(
