@@ -17,8 +17,9 @@ use crate::conformance::target::Instance;
 const LEASE_SECONDS: u32 = 9;
 const HEARTBEAT: Duration = Duration::from_secs(3);
 const DIGEST: Duration = Duration::from_secs(2);
-const SETTINGS: [&str; 5] = [
+const SETTINGS: [&str; 6] = [
     "bootstrap.settle=3s",
+    "bootstrap.wait-when-empty=5s",
     "replication.digest-interval=2s",
     "registry.eviction-interval=1s",
     "replication.request-timeout=2s",
