@@ -33,7 +33,7 @@ pub(crate) struct Digest {
 /// How a lease counts. Kept in the lease.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
-    bucket: u16,
+    hash: u64,
     /// Its place in the roster of the bucket.
     position: usize,
     /// Hash of its content, unless that changed since.
@@ -55,11 +55,16 @@ impl Part {
     /// Of a lease that was not there before; it counts from [`Digest::join`] on.
     pub(crate) fn new(key: &InstanceKey) -> Self {
         Self {
-            bucket: bucket(key),
+            hash: key_hash(key),
             position: 0,
             content: None,
             state: State::Out,
         }
+    }
+
+    /// The hash of the key, see [`key_hash`].
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
     }
 
     /// Whether it is compared, or will be soon: it has not run out.
@@ -120,7 +125,7 @@ impl Digest {
     /// A lease was added.
     pub(crate) fn join(&mut self, now: Ticks, leases: &mut Leases, slot: Slot) {
         let part = &mut leases.get_mut(slot).part;
-        let roster = &mut self.rosters[usize::from(part.bucket)];
+        let roster = &mut self.rosters[usize::from(bucket(part.hash))];
         part.position = roster.len();
         roster.push(slot);
         self.start_moving(now, leases, slot);
@@ -129,8 +134,8 @@ impl Digest {
     /// A lease is about to be removed.
     pub(crate) fn leave(&mut self, leases: &mut Leases, slot: Slot) {
         self.run_out(leases, slot);
-        let Part { bucket, position, .. } = leases.get(slot).part;
-        let roster = &mut self.rosters[usize::from(bucket)];
+        let Part { hash, position, .. } = leases.get(slot).part;
+        let roster = &mut self.rosters[usize::from(bucket(hash))];
         roster.swap_remove(position);
         if let Some(moved) = roster.get(position) {
             leases.get_mut(*moved).part.position = position;
@@ -156,7 +161,7 @@ impl Digest {
                 self.moving.remove(&mark);
             }
             State::Summed(hash) => {
-                let sum = &mut self.sums[usize::from(part.bucket)];
+                let sum = &mut self.sums[usize::from(bucket(part.hash))];
                 *sum = sum.wrapping_sub(hash);
                 self.entries -= 1;
             }
@@ -211,17 +216,22 @@ impl Digest {
         let hash = entry_hash(lease, content);
         lease.part.content = Some(content);
         lease.part.state = State::Summed(hash);
-        let sum = &mut self.sums[usize::from(lease.part.bucket)];
+        let sum = &mut self.sums[usize::from(bucket(lease.part.hash))];
         *sum = sum.wrapping_add(hash);
         self.entries += 1;
     }
 }
 
-/// The bucket of a key: the same on every node and in every release.
-pub(crate) fn bucket(key: &InstanceKey) -> u16 {
+/// The hash of a key: the same on every node and in every release.
+pub(crate) fn key_hash(key: &InstanceKey) -> u64 {
     let mut hasher = crate::hash::unkeyed();
     write_key(&mut hasher, key);
-    u16::try_from(hasher.finish() % BUCKETS as u64).expect("there are fewer buckets")
+    hasher.finish()
+}
+
+/// The bucket of a key by its hash.
+pub(crate) fn bucket(hash: u64) -> u16 {
+    u16::try_from(hash % BUCKETS as u64).expect("there are fewer buckets")
 }
 
 /// The override as it is compared.

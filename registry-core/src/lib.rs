@@ -45,6 +45,8 @@
 //!   costs a few reference counts, and so does keeping it.
 //! * [`Config`] has a field for every rule in which Java's registry and ours differ;
 //!   [`Config::eureka_java`] and [`Config::eureka_netflix`] set them all to Java's side.
+//! * [`Step`], [`RepairRequest`] and [`RepairAnswer`] are how nodes compare what they hold and become equal again:
+//!   [`Registry::repair_request`], [`Registry::repair_answer`] and [`Registry::learn`] fill in, answer and take over.
 //! * [`Filter`] is a small language to select instances; [`Preservation`] explains why nobody is evicted.
 //!
 //! # Features
@@ -58,7 +60,8 @@
 //!
 //! Deadlines are kept by [`Mono`], what is shown is [`Wall`], and `last_dirty` is somebody else's clock that is only ever
 //! compared with its like. If nobody calls [`Registry::handle_timeout`] for more than a second after it was due, the
-//! machine concludes that nobody watched, and moves every deadline by as much: who pauses evicts nobody for it.
+//! machine concludes that nobody watched, and moves every deadline by as much: who pauses evicts nobody for it. An owner
+//! that calls in any case every so often says so in [`Config::called_every`]; then pauses before that are noticed, too.
 #![cfg_attr(not(any(feature = "shared", feature = "wire")), no_std)]
 
 extern crate alloc;

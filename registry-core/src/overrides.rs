@@ -1,9 +1,12 @@
 //! Statuses that operators set, also of instances that were evicted meanwhile, and that they were cleared.
 
 use alloc::collections::BTreeMap;
+use core::hash::BuildHasher as _;
 
+use crate::hash::Keyed;
 use crate::model::{InstanceKey, Status};
 use crate::repair::{Stamp, Stamped};
+use crate::table::Table;
 use crate::time::Wall;
 use crate::watch::Ticks;
 
@@ -18,7 +21,8 @@ pub(crate) struct Overrides {
     /// Those of absent instances, the next to be forgotten first.
     absent: BTreeMap<(Ticks, u64), InstanceKey>,
     /// Those that were cleared, so that nobody's older word brings them back.
-    cleared: BTreeMap<InstanceKey, Cleared>,
+    cleared: Table<(InstanceKey, Cleared)>,
+    keyed: Keyed,
     /// The same, the next to be forgotten first.
     cleared_by_age: BTreeMap<(Ticks, u64), InstanceKey>,
     marks: u64,
@@ -43,14 +47,15 @@ struct Cleared {
 impl Overrides {
     /// None. `by_id` keeps them by instance id alone, as Java does; at most `limit` are kept of absent instances, and as
     /// many are remembered that were cleared. `node` is for their stamps.
-    pub(crate) fn new(by_id: bool, limit: usize, node: u64) -> Self {
+    pub(crate) fn new(by_id: bool, limit: usize, node: u64, keyed: Keyed) -> Self {
         Self {
             by_id,
             limit,
             node,
             held: BTreeMap::new(),
             absent: BTreeMap::new(),
-            cleared: BTreeMap::new(),
+            cleared: Table::new(),
+            keyed,
             cleared_by_age: BTreeMap::new(),
             marks: 0,
             forgotten: 0,
@@ -77,7 +82,7 @@ impl Overrides {
 
     /// The same with its stamp, or that it was cleared.
     pub(crate) fn stamped(&self, key: &InstanceKey) -> Option<Stamped> {
-        if self.held.is_empty() && self.cleared.is_empty() {
+        if self.held.is_empty() && self.cleared.len() == 0 {
             return None;
         }
         let scope = self.scope(key);
@@ -87,7 +92,8 @@ impl Overrides {
                 stamp: entry.stamp,
             });
         }
-        let cleared = self.cleared.get(&scope)?;
+        let hash = self.keyed.hash_one(&scope);
+        let (_, cleared) = self.cleared.find(hash, |(other, _)| *other == scope)?;
         Some(Stamped {
             status: None,
             stamp: cleared.stamp,
@@ -233,9 +239,7 @@ impl Overrides {
     fn put(&mut self, key: &InstanceKey, status: Status, stamp: Stamp) {
         self.remove(key);
         let scope = self.scope(key);
-        if let Some(cleared) = self.cleared.remove(&scope) {
-            self.cleared_by_age.remove(&cleared.mark);
-        }
+        self.forget_clear(&scope);
         let entry = Override {
             status,
             stamp,
@@ -248,9 +252,10 @@ impl Overrides {
         let scope = self.scope(key);
         self.marks += 1;
         let mark = (until, self.marks);
-        if let Some(before) = self.cleared.insert(scope.clone(), Cleared { stamp, mark }) {
-            self.cleared_by_age.remove(&before.mark);
-        }
+        self.forget_clear(&scope);
+        let hash = self.keyed.hash_one(&scope);
+        self.cleared
+            .insert(hash, (scope.clone(), Cleared { stamp, mark }));
         self.cleared_by_age.insert(mark, scope);
         if self.cleared.len() > self.limit {
             self.forget_cleared();
@@ -266,8 +271,23 @@ impl Overrides {
 
     fn forget_cleared(&mut self) {
         if let Some((_, key)) = self.cleared_by_age.pop_first() {
-            self.cleared.remove(&key);
+            self.take_clear(&key);
         }
+    }
+
+    fn forget_clear(&mut self, scope: &InstanceKey) {
+        if let Some(cleared) = self.take_clear(scope) {
+            self.cleared_by_age.remove(&cleared.mark);
+        }
+    }
+
+    fn take_clear(&mut self, scope: &InstanceKey) -> Option<Cleared> {
+        if self.cleared.len() == 0 {
+            return None;
+        }
+        let hash = self.keyed.hash_one(scope);
+        let (_, cleared) = self.cleared.remove(hash, |(other, _)| other == scope)?;
+        Some(cleared)
     }
 
     fn scope(&self, key: &InstanceKey) -> InstanceKey {

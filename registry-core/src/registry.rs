@@ -111,7 +111,12 @@ impl Registry {
             grace: None,
             eviction: None,
             refresh: Refresh::default(),
-            overrides: Overrides::new(config.compat.override_by_id, config.override_limit, config.node),
+            overrides: Overrides::new(
+                config.compat.override_by_id,
+                config.override_limit,
+                config.node,
+                keyed,
+            ),
             tombstones: Tombstones::new(config.tombstone_limit),
             refusals: Tombstones::new(REFUSALS),
             digest: Digest::new(),

@@ -170,7 +170,8 @@ pub enum RepairAnswer {
     },
     /// To `List`.
     List {
-        /// In the order of buckets and keys.
+        /// Whole buckets in the order they were asked for, and in each the entries in one order: at least [`LIST_MAX`] of them,
+        /// or else all.
         entries: Vec<Entry>,
     },
     /// To `Exchange`.

@@ -3,7 +3,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 
-use crate::digest::bucket;
+use crate::digest::{bucket, key_hash};
 use crate::model::InstanceKey;
 use crate::watch::Moment;
 
@@ -76,7 +76,7 @@ impl Tombstones {
         let mark = self.marks;
         self.held.insert(key.clone(), Tombstone { dirty, at, mark });
         self.by_age.insert((at, mark), key.clone());
-        self.by_bucket.insert((bucket(key), key.clone()));
+        self.by_bucket.insert((bucket(key_hash(key)), key.clone()));
         if self.held.len() > self.limit {
             self.forget_first();
             self.forgotten += 1;
@@ -113,6 +113,6 @@ impl Tombstones {
 
     fn forget(&mut self, key: &InstanceKey) {
         self.held.remove(key);
-        self.by_bucket.remove(&(bucket(key), key.clone()));
+        self.by_bucket.remove(&(bucket(key_hash(key)), key.clone()));
     }
 }

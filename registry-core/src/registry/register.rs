@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
-use super::{Phase, Registry, millis};
+use super::{Phase, Registry, before, millis};
 use crate::command::{Changed, Origin, Registered};
 use crate::content::content_hash;
 use crate::digest::Part;
@@ -87,8 +87,8 @@ impl Registry {
     pub fn adopt(&mut self, now: Now, origin: Origin, instance: Arc<Instance>, age: Duration) -> Registered {
         self.observe(now);
         let key = instance.key();
+        let heard = before(now, age);
         let age = millis(age);
-        let heard = Moment(Moment::of(now.mono).0.saturating_sub(age));
         if age >= duration(&instance) || self.is_cancelled(&key, &instance, heard) {
             self.counters.refused += 1;
             return Registered::Refused;

@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use super::{Registry, before};
 use crate::command::{Origin, Registered};
-use crate::digest::shown_override;
+use crate::digest::{key_hash, shown_override};
 use crate::lease::Lease;
 use crate::model::{DataCenter, Instance, InstanceKey};
 use crate::repair::{
@@ -252,7 +252,8 @@ impl Registry {
     fn entries(&self, now: Now, buckets: &[u16]) -> Vec<Entry> {
         let mut entries = Vec::new();
         for bucket in buckets.iter().take(BUCKETS) {
-            entries.append(&mut self.bucket(now, *bucket));
+            let bucket = self.bucket(now, *bucket).into_iter();
+            entries.extend(bucket.map(|(_, entry)| entry));
             if entries.len() >= LIST_MAX {
                 break;
             }
@@ -260,19 +261,25 @@ impl Registry {
         entries
     }
 
-    /// What a bucket holds, in the order of keys.
-    fn bucket(&self, now: Now, bucket: u16) -> Vec<Entry> {
+    /// What a bucket holds with the hashes of the keys, in the order of these: comparing keys takes longer.
+    fn bucket(&self, now: Now, bucket: u16) -> Vec<(u64, Entry)> {
         let leases = self.digest.roster(bucket).iter();
-        let held = leases.filter_map(|slot| self.entry(now, self.leases.get(*slot)));
-        let gone = self.tombstones.of_bucket(bucket).map(|(key, tombstone)| Entry {
-            key: key.clone(),
-            dirty: tombstone.dirty,
-            state: EntryState::Gone {
-                ago: elapsed(now, tombstone.at),
-            },
+        let held = leases.filter_map(|slot| {
+            let lease = self.leases.get(*slot);
+            Some((lease.part.hash(), self.entry(now, lease)?))
+        });
+        let gone = self.tombstones.of_bucket(bucket).map(|(key, tombstone)| {
+            let entry = Entry {
+                key: key.clone(),
+                dirty: tombstone.dirty,
+                state: EntryState::Gone {
+                    ago: elapsed(now, tombstone.at),
+                },
+            };
+            (key_hash(key), entry)
         });
         let mut entries: Vec<_> = held.chain(gone).collect();
-        entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        in_order(&mut entries);
         entries
     }
 
@@ -372,6 +379,10 @@ impl Registry {
             held: self.phase != super::Phase::Open,
         }
     }
+}
+
+fn in_order(entries: &mut [(u64, Entry)]) {
+    entries.sort_unstable_by(|(a, one), (b, other)| a.cmp(b).then_with(|| one.key.cmp(&other.key)));
 }
 
 /// How long ago any node heard of it.

@@ -10,6 +10,7 @@ mod fleet;
 mod golden;
 mod interaction;
 mod model;
+mod repair;
 #[cfg(feature = "shared")]
 mod shared;
 #[cfg(feature = "wire")]

@@ -191,7 +191,7 @@ impl Pair {
                 self.model.expect(now, &events)?;
             }
         }
-        compare(now, &mut self.registry, &self.model)
+        compare(now, &mut self.registry, &mut self.model)
     }
 
     fn drain(&mut self) -> Vec<Event> {

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use eureka_registry_core::{
-    Changed, Changes, Clock, Config, Event, Instance, InstanceKey, Mono, Now, Origin, Reads, Registered,
-    RegistryHandle, Renewed, Wall,
+    Changed, Changes, Clock, Config, Event, Instance, InstanceKey, Learned, Mono, Now, Origin, PeerId, Reads,
+    Registered, RegistryHandle, Renewed, RepairAnswer, Step, Wall,
 };
 use parking_lot::Mutex;
 
@@ -272,4 +272,93 @@ fn a_panicking_sink_leaves_the_registry_usable() {
     assert_eq!(handle.snapshot().len(), 2, "what was done is seen");
     register(&handle, "3");
     assert_eq!(handle.snapshot().len(), 3);
+}
+
+/// Whoever takes the lock reads the clock, so a clock that counts tells how often it was taken.
+#[test]
+fn what_a_peer_offers_is_taken_over_a_little_at_a_time() {
+    let clock = Arc::new(Stopped::default());
+    let (one, other) = (opened(&clock), opened(&clock));
+    for number in 0..300 {
+        register(&one, &number.to_string());
+    }
+    clock.millis.store(5_000, Ordering::SeqCst);
+    let peer = || Origin::Peer(PeerId(Arc::from("peer")));
+    let step = Step::Copy { after: None };
+    let asked = clock.now().mono;
+    let answer = one.repair_answer(peer(), other.repair_request(&step));
+    clock.millis.store(7_000, Ordering::SeqCst);
+    let before = clock.reads.load(Ordering::SeqCst);
+    let learned = other.learn(peer(), asked, &step, answer);
+    assert!(
+        matches!(
+            learned,
+            Learned::Copied {
+                received: 300,
+                next: None,
+                ..
+            }
+        ),
+        "{learned:?}"
+    );
+    assert!(
+        clock.reads.load(Ordering::SeqCst) - before >= 4,
+        "in several portions"
+    );
+    assert_eq!(other.stats().instances, 300);
+    let key = InstanceKey::new("A", "7");
+    assert_eq!(other.age(&key), Some(Duration::from_secs(7)), "as old as it is");
+
+    // The other way round, in an exchange: what is pushed is taken over by whoever answers.
+    for number in 300..600 {
+        register(&other, &number.to_string());
+    }
+    let keys = (0..600).map(|number| InstanceKey::new("A", &number.to_string()));
+    let step = Step::Exchange {
+        pull: Vec::new(),
+        push: keys.collect(),
+    };
+    let request = other.repair_request(&step);
+    let before = clock.reads.load(Ordering::SeqCst);
+    let answer = one.repair_answer(peer(), request);
+    assert!(
+        clock.reads.load(Ordering::SeqCst) - before >= 9,
+        "in several portions"
+    );
+    assert_eq!(answer, RepairAnswer::Exchange { offers: Vec::new() });
+    assert_eq!(one.stats().instances, 600);
+    let step = swapped(step);
+    let answer = one.repair_answer(peer(), other.repair_request(&step));
+    let asked = clock.now().mono;
+    let exchanged = Learned::Exchanged {
+        adopted: 0,
+        received: 600,
+        sent: 0,
+    };
+    assert_eq!(
+        other.learn(peer(), asked, &step, answer),
+        exchanged,
+        "all of it is there"
+    );
+}
+
+/// What was to be pushed is to be pulled, and the other way round.
+fn swapped(step: Step) -> Step {
+    match step {
+        Step::Exchange { pull, push } => Step::Exchange {
+            pull: push,
+            push: pull,
+        },
+        other => other,
+    }
+}
+
+#[test]
+fn a_refusal_by_the_handle_is_remembered() {
+    let handle = opened(&Arc::new(Stopped::default()));
+    let key = InstanceKey::new("A", "1");
+    handle.refuse(&key, 5);
+    let peer = Origin::Peer(PeerId(Arc::from("peer")));
+    assert_eq!(handle.renew(peer, &key, Some(5), None), Renewed::Ok);
+    assert_eq!(handle.stats().refused, 1);
 }

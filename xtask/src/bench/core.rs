@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use eureka_registry_core::{
-    Config, Instance, InstanceKey, Mono, Now, Origin, Registry, Renewed, Stats, Status, Wall,
+    Config, Instance, InstanceKey, Mono, Now, Origin, PeerId, Registry, Renewed, RepairAnswer, RepairRequest,
+    Stats, Status, Step, Wall,
 };
 use rustix::time::{ClockId, clock_gettime};
 
@@ -17,6 +18,8 @@ use crate::stopwatch::Stopwatch;
 const CALL_MAX: Duration = Duration::from_millis(2);
 /// Clients renew this often, as Eureka's do by default.
 const RENEWAL_MILLIS: u64 = 30_000;
+/// What changed counts in the digest after so long.
+const SETTLED_MILLIS: u64 = 2_000;
 /// Calls that change something between two readers.
 const CALLS_PER_SNAPSHOT: usize = 1_000;
 
@@ -86,6 +89,7 @@ impl Bench {
             self.renew(0)?;
         }
         self.change();
+        self.repair()?;
         let tenth = self.keys.len() / 10;
         self.lose(tenth, "a tenth of the leases lost")?;
         let evicted = self.stats().evictions;
@@ -149,6 +153,66 @@ impl Bench {
             drop(snapshot);
             self.advance_to(self.millis + 1);
         }
+    }
+
+    /// What a peer that has just started asks, and one that has been away; everything counts in the digest.
+    fn repair(&mut self) -> Result<()> {
+        self.advance_to(self.millis + 2 * SETTLED_MILLIS);
+        let peer = || Origin::Peer(PeerId(Arc::from("peer")));
+        let mut step = Step::Copy { after: None };
+        loop {
+            let request = self.time("repair, ask", |now, registry| registry.repair_request(now, &step));
+            let answer = self.time("repair, copy a page", |now, registry| {
+                registry.repair_answer(now, peer(), request)
+            });
+            let RepairAnswer::Copy { offers, more, .. } = answer else {
+                anyhow::bail!("another answer than asked for");
+            };
+            match offers.last() {
+                Some(last) if more => {
+                    step = Step::Copy {
+                        after: Some(last.key()),
+                    }
+                }
+                _ => break,
+            }
+        }
+        let late: Vec<_> = self.keys.iter().take(1_000).cloned().collect();
+        let compare = RepairRequest::Compare { root: 0, late };
+        self.time("repair, compare", |now, registry| {
+            registry.repair_answer(now, peer(), compare)
+        });
+        for bucket in 0..100 {
+            let list = RepairRequest::List {
+                buckets: (bucket..1_024).collect(),
+            };
+            self.time("repair, list", |now, registry| {
+                registry.repair_answer(now, peer(), list)
+            });
+            let step = Step::List {
+                buckets: (bucket..1_024).collect(),
+            };
+            let nothing = RepairAnswer::List { entries: Vec::new() };
+            self.time("repair, plan", |now, registry| {
+                registry.learn(now, peer(), now.mono, &step, nothing)
+            });
+        }
+        for keys in self
+            .keys
+            .chunks(1_000)
+            .take(100)
+            .map(<[InstanceKey]>::to_vec)
+            .collect::<Vec<_>>()
+        {
+            let exchange = RepairRequest::Exchange {
+                pull: keys,
+                push: Vec::new(),
+            };
+            self.time("repair, exchange", |now, registry| {
+                registry.repair_answer(now, peer(), exchange)
+            });
+        }
+        Ok(())
     }
 
     /// The first `silent` stop renewing; the others go on for five intervals, and preservation is looked at.

@@ -2,10 +2,12 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::cmp::Ordering;
 use core::time::Duration;
 
 use super::super::{Registry, before};
-use crate::digest::bucket;
+use super::in_order;
+use crate::digest::{bucket, key_hash};
 use crate::model::{InstanceKey, Status};
 use crate::overrides::rank;
 use crate::repair::{EXCHANGE_MAX, Entry, EntryState, LIST_MAX, Learned, Stamp, Stamped};
@@ -25,10 +27,12 @@ impl Registry {
     /// Compares what is in these buckets with what another node lists of them. `since` is how long ago it was asked.
     pub(super) fn plan(&self, now: Now, since: Duration, buckets: &[u16], entries: Vec<Entry>) -> Learned {
         let cut = entries.len() >= LIST_MAX;
-        let last = entries.last().map(|entry| bucket(&entry.key));
-        let mut theirs: BTreeMap<u16, Vec<Entry>> = BTreeMap::new();
+        let mut last = None;
+        let mut theirs: BTreeMap<u16, Vec<(u64, Entry)>> = BTreeMap::new();
         for entry in entries {
-            theirs.entry(bucket(&entry.key)).or_default().push(entry);
+            let hash = key_hash(&entry.key);
+            last = Some(bucket(hash));
+            theirs.entry(bucket(hash)).or_default().push((hash, entry));
         }
         let (mut pull, mut push) = (Vec::new(), Vec::new());
         let mut compared = 0;
@@ -37,7 +41,7 @@ impl Registry {
             let ours = self.bucket(now, *bucket);
             let theirs = theirs.remove(bucket).unwrap_or_default();
             compared += ours.len() + theirs.len();
-            for (key, (ours, theirs)) in pairs(ours, theirs) {
+            for (key, ours, theirs) in pairs(ours, theirs) {
                 let (take, give) = decide(now, since, ours.as_ref(), theirs.as_ref());
                 if take {
                     pull.push(key.clone());
@@ -58,17 +62,26 @@ impl Registry {
     }
 }
 
-fn pairs(ours: Vec<Entry>, theirs: Vec<Entry>) -> BTreeMap<InstanceKey, (Option<Entry>, Option<Entry>)> {
-    let mut pairs: BTreeMap<InstanceKey, (Option<Entry>, Option<Entry>)> = BTreeMap::new();
-    for ours in ours {
-        let key = ours.key.clone();
-        pairs.entry(key).or_default().0 = Some(ours);
-    }
-    for theirs in theirs {
-        let key = theirs.key.clone();
-        pairs.entry(key).or_default().1 = Some(theirs);
-    }
-    pairs
+/// What both sides have of each key.
+fn pairs(
+    ours: Vec<(u64, Entry)>,
+    mut theirs: Vec<(u64, Entry)>,
+) -> impl Iterator<Item = (InstanceKey, Option<Entry>, Option<Entry>)> {
+    in_order(&mut theirs);
+    let mut ours = ours.into_iter().peekable();
+    let mut theirs = theirs.into_iter().peekable();
+    core::iter::from_fn(move || {
+        let order = match (ours.peek(), theirs.peek()) {
+            (Some((a, one)), Some((b, other))) => a.cmp(b).then_with(|| one.key.cmp(&other.key)),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => return None,
+        };
+        let ours = ours.next_if(|_| order.is_le()).map(|(_, entry)| entry);
+        let theirs = theirs.next_if(|_| order.is_ge()).map(|(_, entry)| entry);
+        let key = ours.as_ref().or(theirs.as_ref())?.key.clone();
+        Some((key, ours, theirs))
+    })
 }
 
 /// Whether to pull, and whether to push: both if the content of one side wins and the override of the other.
@@ -125,7 +138,7 @@ fn copy(entry: &Entry) -> Option<Copy> {
 fn compare(ours: &Copy, theirs: &Copy) -> (bool, bool) {
     let content = (theirs.dirty, theirs.content).cmp(&(ours.dirty, ours.content));
     let overridden = if ours.overridden.status == theirs.overridden.status {
-        core::cmp::Ordering::Equal
+        Ordering::Equal
     } else {
         rank(theirs.overridden).cmp(&rank(ours.overridden))
     };

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use eureka_registry_core::{
     Action, Changed, Changes, Instance, InstanceKey, LeaseTimes, LeaseView, Now, Reads, Registered, Registry,
-    Renewed, Reply, Snapshot, Status, Wall,
+    Renewed, RepairRequest, Reply, Snapshot, Status, Step, Wall,
 };
 
-use super::reference::{Held, Reference, duration, millis, wall};
+use super::reference::{Held, Reference, Standing, duration, millis, wall};
 
-pub(super) fn compare(now: Now, registry: &mut Registry, model: &Reference) -> Result<(), String> {
+pub(super) fn compare(now: Now, registry: &mut Registry, model: &mut Reference) -> Result<(), String> {
+    digest(now, registry, model)?;
     leases(now, registry, model)?;
     let snapshot = registry.snapshot(now);
     lists(now, &snapshot, model)?;
@@ -20,6 +21,33 @@ pub(super) fn compare(now: Now, registry: &mut Registry, model: &Reference) -> R
     figures(registry, model)?;
     changes(registry, model)?;
     recents(now, registry, model)
+}
+
+/// Equal content has equal roots, other content other ones; and whoever is late is asked about.
+fn digest(now: Now, registry: &mut Registry, model: &mut Reference) -> Result<(), String> {
+    model.settle(now);
+    let RepairRequest::Compare { root, mut late } = registry.repair_request(now, &Step::Compare) else {
+        return Err(String::from("another request than asked for"));
+    };
+    let stats = registry.stats();
+    let content = model.digest();
+    let moving = model.leases.values().filter(|held| !held.out && !held.settled);
+    equal(
+        "digest",
+        (stats.digest, stats.moving),
+        (content.len(), moving.count()),
+    )?;
+    if !model.roots.contains_key(&content) {
+        let other = model.contents.insert(root, content.clone());
+        equal("other content of this root", other, None)?;
+    }
+    equal("root", root, *model.roots.entry(content).or_insert(root))?;
+    late.sort_unstable();
+    let expected = model
+        .leases
+        .iter()
+        .filter(|(_, held)| held.standing != Standing::OnTime);
+    equal("late", late, expected.map(|(key, _)| key.clone()).collect())
 }
 
 /// The answer in words.

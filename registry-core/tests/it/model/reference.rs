@@ -41,6 +41,9 @@ pub(super) struct Reference {
     pub(super) registered: Vec<(Millis, InstanceKey)>,
     pub(super) cancelled: Vec<(Millis, InstanceKey)>,
     pub(super) counts: Counts,
+    /// The root of each digest so far, and the other way round.
+    pub(super) roots: HashMap<Vec<(InstanceKey, Instance)>, u64>,
+    pub(super) contents: HashMap<u64, Vec<(InstanceKey, Instance)>>,
     /// Which of two contents won at equal dirty timestamps: the same way every time.
     pub(super) winners: HashMap<(Instance, Instance), bool>,
     marks: u64,
@@ -61,6 +64,11 @@ pub(super) struct Held {
     pub(super) unconfirmed: bool,
     pub(super) up: Option<Millis>,
     pub(super) standing: Standing,
+    /// It has run out, so it is not compared with other nodes.
+    pub(super) out: bool,
+    /// When it changed last (or came back unsettled), and whether that was two seconds before some call since.
+    changed: Millis,
+    pub(super) settled: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -115,6 +123,8 @@ impl Reference {
             registered: Vec::new(),
             cancelled: Vec::new(),
             counts: Counts::default(),
+            roots: HashMap::new(),
+            contents: HashMap::new(),
             winners: HashMap::new(),
             marks: 0,
             seq: 0,
@@ -197,6 +207,7 @@ impl Reference {
         for key in self.keys() {
             let held = &self.leases[&key];
             let (late, written_off) = (self.late_at(held), self.ticks(held.heard) + 2 * duration(held));
+            let runs_out = self.runs_out(held);
             let held = self.leases.get_mut(&key).expect("it is there");
             if held.standing == Standing::OnTime && looked_at(late, ticks) {
                 held.standing = Standing::Late { accepted: false };
@@ -204,6 +215,7 @@ impl Reference {
                 self.events.push(format!("late {key}"));
             }
             let is_late = held.standing != Standing::OnTime;
+            held.out |= is_late && looked_at(runs_out, ticks);
             if is_late && held.unconfirmed && looked_at(written_off, ticks) {
                 held.unconfirmed = false;
                 held.standing = Standing::WrittenOff;
@@ -317,6 +329,32 @@ impl Reference {
 
     pub(super) fn late_at(&self, held: &Held) -> Millis {
         self.ticks(held.heard) + duration(held) * 2 / 3
+    }
+
+    /// When it is as old as it lasts.
+    fn runs_out(&self, held: &Held) -> Millis {
+        self.ticks(held.heard) + duration(held)
+    }
+
+    /// What changed two seconds ago has settled.
+    pub(super) fn settle(&mut self, now: Now) {
+        let ticks = self.now_ticks(now);
+        for held in self.leases.values_mut() {
+            held.settled |= !held.out && held.changed + 2_000 <= ticks;
+        }
+    }
+
+    /// What is compared with other nodes: dirty timestamp, content and override of everything that has settled.
+    pub(super) fn digest(&self) -> Vec<(InstanceKey, Instance)> {
+        let compared = self.leases.iter().filter(|(_, held)| held.settled && !held.out);
+        let entry = |(key, held): (&InstanceKey, &Held)| {
+            let instance = Instance {
+                status: held.reported,
+                ..held.instance.clone()
+            };
+            (key.clone(), instance)
+        };
+        compared.map(entry).collect()
     }
 
     /// The last moment at which a lease still holds.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use eureka_registry_core::{Action, AppliedKind, Command, Instance, InstanceKey, Now, Origin, Status};
 
-use super::{Held, Millis, Reference, Standing, length, millis};
+use super::{Held, Millis, Reference, Standing, length, looked_at, millis};
 
 /// What is to be shown for a copy.
 struct Copy {
@@ -197,6 +197,7 @@ impl Reference {
         }
         let overridden = self.overrides.get(&scope).map(|(status, _)| *status);
         let holder = before.as_ref().map(|held| held.instance.status);
+        let reported = before.as_ref().map(|held| (held.reported, held.instance.clone()));
         copy.instance.status = effective(copy.instance.status, overridden, holder, origin.is_peer());
         copy.instance.overridden_status = overridden.unwrap_or(own);
         let held = match before {
@@ -210,6 +211,9 @@ impl Reference {
                     unconfirmed: self.opened.is_none() && origin.is_peer() && copy.heard == moment,
                     up: None,
                     standing: Standing::OnTime,
+                    out: false,
+                    changed: self.now_ticks(now),
+                    settled: false,
                     heard: copy.heard,
                     reported: copy.reported,
                     client_dirty: copy.client_dirty,
@@ -226,12 +230,15 @@ impl Reference {
                 reported: copy.reported,
                 client_dirty: copy.client_dirty,
                 instance: copy.instance,
-                up: held.up,
-                standing: held.standing,
+                ..held
             },
         };
+        let changed = reported.as_ref() != Some(&(held.reported, held.instance.clone()));
         self.leases.insert(key.clone(), held);
         self.on_time_if_so(now, key);
+        if changed {
+            self.changed(now, key);
+        }
         self.show(now, key, false);
         self.counts.registrations += 1;
         self.registered.push((moment, key.clone()));
@@ -289,6 +296,7 @@ impl Reference {
         if let Some(theirs) = theirs.filter(|theirs| entry != Some(*theirs)) {
             self.override_set(scope, theirs);
             self.flip(now, key, |instance| instance.overridden_status = theirs);
+            self.changed(now, key);
         }
         self.applied(key, AppliedKind::Renewed);
         self.turn(now);
@@ -393,6 +401,7 @@ impl Reference {
         held.action = Action::Modified;
         held.updated = millis(now.mono);
         self.show(now, key, false);
+        self.changed(now, key);
     }
 
     fn hear(&mut self, now: Now, key: &InstanceKey) {
@@ -405,8 +414,28 @@ impl Reference {
 
     fn on_time_if_so(&mut self, now: Now, key: &InstanceKey) {
         let held = &self.leases[key];
-        if self.now_ticks(now) <= self.late_at(held) {
-            self.leases.get_mut(key).expect("it is there").standing = Standing::OnTime;
+        let ticks = self.now_ticks(now);
+        let on_time = ticks <= self.late_at(held);
+        let runs_on = !looked_at(self.runs_out(held), ticks);
+        let held = self.leases.get_mut(key).expect("it is there");
+        if on_time {
+            held.standing = Standing::OnTime;
+        }
+        if held.out && runs_on {
+            held.out = false;
+            if !held.settled {
+                held.changed = ticks;
+            }
+        }
+    }
+
+    /// What is compared of a lease is another.
+    fn changed(&mut self, now: Now, key: &InstanceKey) {
+        let ticks = self.now_ticks(now);
+        let held = self.leases.get_mut(key).expect("it is there");
+        held.settled = false;
+        if !held.out {
+            held.changed = ticks;
         }
     }
 
