@@ -150,7 +150,7 @@ impl App {
         let ending = async {
             let drained = serving.await;
             let left = drain_timeout.saturating_sub(began.get_or_init(clock::instant).elapsed());
-            (drained, self.mesh.flush(left).await)
+            (drained, flush(&self.mesh, left).await)
         };
         let (drained, flushed) = tokio::select! {
             ended = ending => ended,
@@ -261,6 +261,15 @@ impl Task {
         // A panic in it was logged.
         let _ = self.ended.await;
     }
+}
+
+/// Waits until everything has reached the peers that can be reached, and tells whether it has.
+async fn flush(mesh: &Handle, within: Duration) -> bool {
+    if mesh.flush(Duration::ZERO).await {
+        return true;
+    }
+    info!(?within, "sending what waits for peers");
+    mesh.flush(within).await
 }
 
 /// Reads the configuration again at each signal, for ever.

@@ -208,7 +208,7 @@ fn what_was_registered_just_before_the_end_is_on_the_peer() {
     });
     assert_eq!(leaving.register("A", "last").status, 204);
     leaving.signal(Signal::TERM);
-    leaving.line("stopping");
+    leaving.line("sending what waits for peers");
     staying.signal(Signal::CONT);
     let (status, log) = leaving.end_with_log();
     assert_eq!(status.code(), Some(0));

@@ -59,6 +59,10 @@ fn both_sides_of_a_link_are_told() {
             "{status}"
         );
         node.line("link to a peer");
+        // Whoever is known is called by the URL it is configured by.
+        assert_eq!(peer.register("A", &label).status, 204);
+        let line = node.line("registered app=\"A\"");
+        assert!(line.ends_with(&format!("origin=\"{label}\"")), "{line}");
     }
 }
 

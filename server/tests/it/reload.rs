@@ -18,10 +18,16 @@ fn sighup_adds_a_peer() {
     let [port, nobody] = free_ports();
     // With a peer of its own, or it would repair nothing.
     let peer = member(port, &[nobody], &[]);
-    configure(&directory, "log.level = \"info\"\n");
+    configure(&directory, "replication.digest-interval = \"1s\"\n");
     let node = Node::serve_in(&directory, &["--listen", "127.0.0.1:0"]);
     assert_eq!(node.register("A", "before").status, 204);
-    configure(&directory, &format!("peers.urls = [\"{}\"]\n", url(port)));
+    configure(
+        &directory,
+        &format!(
+            "replication.digest-interval = \"1s\"\npeers.urls = [\"{}\"]\n",
+            url(port)
+        ),
+    );
     node.signal(Signal::HUP);
     let line = node.line("SIGHUP");
     assert!(line.contains("applied=[\"peers.urls\"]"), "{line}");
