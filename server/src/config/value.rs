@@ -112,7 +112,10 @@ pub(super) fn urls(text: &str) -> Result<Vec<PeerAddress>, String> {
 
 /// Names behind which peers are found, separated by commas.
 pub(super) fn sources(text: &str) -> Result<Vec<DnsSource>, String> {
-    let parse = |entry: &String| DnsSource::parse(entry).map_err(|error| format!("{entry:?}: {error}"));
+    let parse = |entry: &String| {
+        // Whoever takes a URL for a name may have a password in it.
+        DnsSource::parse(entry).map_err(|error| format!("{:?}: {error}", masked(entry)))
+    };
     list(text)?.iter().map(parse).collect()
 }
 

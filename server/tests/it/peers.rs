@@ -209,6 +209,22 @@ fn a_wrong_url_is_a_mistake_that_is_told_without_the_url() {
 }
 
 #[test]
+fn a_url_among_the_names_is_a_mistake_without_its_password() {
+    let output = run(&[
+        "config",
+        "--set",
+        "peers.dns=http://operator:hunter2@b:8761/eureka",
+    ]);
+    assert_eq!(output.status.code(), Some(64), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(
+        text.contains("peers.dns: \"http://***@b:8761/eureka\": an entry name:port"),
+        "{text}"
+    );
+    assert!(!text.contains("hunter2"), "{text}");
+}
+
+#[test]
 fn peers_add_up() {
     let output = run(&[
         "config",
