@@ -16,6 +16,8 @@ const UNREACHABLE: (Duration, Duration) = (Duration::from_millis(100), Duration:
 const REFUSED: Duration = Duration::from_secs(30);
 /// A peer that asks for more time than this in `Retry-After` does not get it.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+/// The share of a second's items that may go at once: one in so many.
+const SAVED: i64 = 10;
 /// After so long without a failure the next one counts as the first.
 const FORGIVEN: Duration = Duration::from_secs(60);
 
@@ -33,7 +35,7 @@ pub(crate) struct Shaper {
 }
 
 impl Shaper {
-    /// `rate` items a second, the first second's at once.
+    /// `rate` items a second, of which a tenth may go at once after a rest.
     pub(crate) fn new(now: Now, rate: u32, seed: u64) -> Self {
         Self {
             bucket: Bucket::new(now.mono, rate),
@@ -161,6 +163,8 @@ fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
 #[derive(Debug)]
 struct Bucket {
     rate: i64,
+    /// What is saved up at most: little, or a rest would be followed by a burst.
+    full: i64,
     level: i64,
     at: Mono,
 }
@@ -168,19 +172,20 @@ struct Bucket {
 impl Bucket {
     fn new(now: Mono, rate: u32) -> Self {
         let rate = i64::from(rate.max(1));
+        let full = (rate * 1_000 / SAVED).max(1_000);
         Self {
             rate,
-            level: rate * 1_000,
+            full,
+            level: full,
             at: now,
         }
     }
 
     fn level(&self, now: Mono) -> i64 {
         let elapsed = i64::try_from(now.0.saturating_sub(self.at.0)).unwrap_or(i64::MAX);
-        let full = self.rate * 1_000;
         self.level
             .saturating_add(elapsed.saturating_mul(self.rate))
-            .min(full)
+            .min(self.full)
     }
 
     fn take(&mut self, now: Mono, items: usize) {
@@ -191,7 +196,7 @@ impl Bucket {
 
     fn reaches(&self, items: usize) -> Mono {
         let wanted = i64::try_from(items).unwrap_or(i64::MAX).saturating_mul(1_000);
-        let wanted = wanted.min(self.rate * 1_000);
+        let wanted = wanted.min(self.full);
         let short = wanted.saturating_sub(self.level).max(0).unsigned_abs();
         Mono(self.at.0 + short.div_ceil(self.rate.unsigned_abs()))
     }

@@ -132,11 +132,10 @@ fn storm(servers: &mut [Server], relays: &[Relay], report: &Report) -> Result<()
         "the queues stay within their limit",
         within(watched.queue, QUEUE_LIMIT),
     );
-    // Two looks may be a little less than half a second apart by the servers' own account; a second's worth may come at once.
-    step(
-        "no burst above the rate, items in a second",
-        within(watched.rate, MAX_RATE * 2),
-    );
+    // A tenth of a second's worth may be saved up, and the looks are a second apart by this clock, not by the node's.
+    let allowed = MAX_RATE * 12 / 10;
+    let within_rate = within(watched.rate, allowed);
+    step("no burst above the rate, items in a second", within_rate);
     step(
         "the peers catch up",
         recovered.map(|()| format!("{:.1} s after they return", took.as_secs_f64())),

@@ -280,6 +280,7 @@ fn many_culprits_do_not_make_a_storm() {
 fn what_is_set_aside_is_bounded() {
     let config = Config {
         queue_limit: 10,
+        max_rate: 100_000,
         ..Config::default()
     };
     let mut bench = Bench::with(PeerKind::Java, &config);
