@@ -167,6 +167,9 @@ pub enum RepairAnswer {
         sums: Vec<u64>,
         /// Ages of those late leases that it has heard of, if they have not run out there.
         ages: Vec<(InstanceKey, Duration)>,
+        /// Cancels of those late leases that it remembers, with the dirty timestamp and how long ago that was. What has run
+        /// out at the sender is in no list that is compared.
+        gone: Vec<(InstanceKey, i64, Duration)>,
     },
     /// To `List`.
     List {

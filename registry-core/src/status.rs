@@ -26,7 +26,8 @@ pub(crate) fn effective(
     }
 }
 
-const fn in_or_out(status: Status) -> bool {
+/// Whether rules and overrides decide on it: in or out of traffic.
+pub(crate) const fn in_or_out(status: Status) -> bool {
     matches!(status, Status::OutOfService | Status::Up)
 }
 

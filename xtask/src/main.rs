@@ -12,6 +12,7 @@ mod conformance;
 mod fuzz;
 mod mutants;
 mod readme;
+mod sim;
 mod stopwatch;
 mod tidy;
 
@@ -41,6 +42,7 @@ enum Task {
     Fuzz(fuzz::Arguments),
     Mutants(mutants::Arguments),
     Readme(readme::Arguments),
+    Sim(sim::Arguments),
     Tidy(tidy::Arguments),
 }
 
@@ -53,6 +55,7 @@ fn main() -> ExitCode {
         Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Readme(arguments) => readme::run(&arguments),
+        Task::Sim(arguments) => sim::run(&arguments),
         Task::Tidy(arguments) => tidy::run(&arguments),
     };
     match done {

@@ -1,5 +1,6 @@
 //! How instances go: by cancel or by eviction.
 
+use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::{Registry, before, millis};
@@ -52,6 +53,12 @@ impl Registry {
         if lease.is_some_and(|lease| (lease.dirty(), lease.heard) > (dirty, at)) {
             return false;
         }
+        if let Some(slot) = slot
+            && self.is_back(slot, at)
+        {
+            self.outdo(now, slot, dirty);
+            return true;
+        }
         self.forget_override(now, key);
         match slot {
             Some(slot) => self.take_leave(now, origin, slot, dirty, at),
@@ -59,6 +66,21 @@ impl Registry {
             None => self.tombstones.add(at, key, dirty),
         }
         true
+    }
+
+    /// Whether the instance itself registered here after it was cancelled elsewhere.
+    fn is_back(&self, slot: Slot, cancelled: Moment) -> bool {
+        let lease = self.leases.get(slot);
+        lease.heard_via.is_none() && lease.registered > cancelled
+    }
+
+    /// Gives a lease the dirty timestamp of what was cancelled before it: at equal ones, what happened last wins.
+    fn outdo(&mut self, now: Now, slot: Slot, dirty: i64) {
+        let lease = self.leases.get_mut(slot);
+        Arc::make_mut(&mut lease.instance).last_dirty = Some(dirty);
+        self.publish(now, slot, false);
+        self.moved(now, slot);
+        self.conclude(now);
     }
 
     /// Removes a cancelled instance, and remembers that.

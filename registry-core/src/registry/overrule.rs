@@ -8,7 +8,7 @@ use crate::event::AppliedKind;
 use crate::leases::Slot;
 use crate::model::{Action, Instance, InstanceKey, Status};
 use crate::repair::Stamped;
-use crate::status;
+use crate::status::{self, in_or_out};
 use crate::time::Now;
 use crate::watch::Moment;
 
@@ -36,6 +36,11 @@ impl Registry {
         };
         if !held {
             self.overrides.set(now.wall, key, status);
+            // An override says more than DOWN or STARTING only until the instance says that again: as in Java, where there
+            // is one status, it takes the place of what was reported.
+            let reported = self.leases.get(slot).reported;
+            let reported = if in_or_out(reported) { reported } else { status };
+            let last_dirty = self.report(&origin, slot, reported, last_dirty);
             self.overrule(now, slot, status, status, last_dirty);
         }
         self.overruled(now, slot, AppliedKind::Overridden, before, origin)
@@ -65,6 +70,7 @@ impl Registry {
         let before = Arc::clone(&self.leases.get(slot).instance);
         if self.forget_override(now, key) {
             let status = status.unwrap_or(Status::Unknown);
+            let last_dirty = self.report(&origin, slot, status, last_dirty);
             self.overrule(now, slot, status, Status::Unknown, last_dirty);
         }
         self.overruled(now, slot, AppliedKind::OverrideCleared, before, origin)
@@ -103,6 +109,26 @@ impl Registry {
         };
         self.overruled(now, slot, kind, before, origin.clone());
         true
+    }
+
+    /// What an operator makes of an instance's own status takes the place of that, as in Java. It is a change of its
+    /// content: the dirty timestamp is raised by one, as for metadata, so that nodes agree on which is newer. `Unknown` only
+    /// makes the instance register again, which an older dirty timestamp of its own must not keep it from at a Java peer.
+    fn report(
+        &mut self,
+        origin: &Origin,
+        slot: Slot,
+        status: Status,
+        last_dirty: Option<i64>,
+    ) -> Option<i64> {
+        let lease = self.leases.get_mut(slot);
+        let changed = core::mem::replace(&mut lease.reported, status) != status;
+        let raises = changed
+            && status != Status::Unknown
+            && !origin.is_peer()
+            && !self.config.compat.metadata_keeps_dirty;
+        let raised = raises.then(|| lease.dirty().saturating_add(1));
+        last_dirty.max(raised)
     }
 
     fn overrule(

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 use core::time::Duration;
 
+use super::renew::LATE_HEARTBEATS;
 use super::{Phase, Registry, before, millis};
 use crate::command::{Changed, Origin, Registered};
 use crate::content::content_hash;
@@ -49,7 +50,7 @@ impl Registry {
         self.observe(now);
         let key = instance.key();
         let age = if origin.is_peer() { millis(age) } else { 0 };
-        if self.refuses(&origin, &key, &instance, age) {
+        if self.refuses(now, &origin, &key, &instance, age) {
             self.counters.refused += 1;
             return Registered::Refused;
         }
@@ -148,13 +149,21 @@ impl Registry {
     }
 
     /// Whether a peer offers what has run out by its own age, or what was cancelled with a newer dirty timestamp.
-    fn refuses(&self, origin: &Origin, key: &InstanceKey, instance: &Instance, age: i64) -> bool {
+    /// The latter only while it may be an old one that comes late: a peer tries no longer than a renewal interval. Later
+    /// somebody registered there after the cancel, with a clock that is behind.
+    fn refuses(&self, now: Now, origin: &Origin, key: &InstanceKey, instance: &Instance, age: i64) -> bool {
         if !origin.is_peer() {
             return false;
         }
-        let cancelled = self.tombstones.get(key);
+        if age >= duration(instance) && age > 0 {
+            return true;
+        }
         let offered = instance.last_dirty.unwrap_or(i64::MAX);
-        age >= duration(instance) && age > 0 || cancelled.is_some_and(|tombstone| offered < tombstone.dirty)
+        let tried = i64::from(instance.lease.renewal_interval_secs) * 1_000;
+        self.tombstones.get(key).is_some_and(|tombstone| {
+            let until = self.watch.ticks(tombstone.at).after(tried.max(LATE_HEARTBEATS));
+            offered < tombstone.dirty && self.ticks(now) <= until
+        })
     }
 
     /// Whether a cancel is newer than an adopted copy: by dirty timestamp, and between equal ones by what happened last.
@@ -168,7 +177,10 @@ impl Registry {
     fn newer(&self, now: Now, origin: &Origin, instance: &Instance, held: Option<Slot>) -> Verdict<'_> {
         let clock = i64::try_from(now.wall.0).unwrap_or(i64::MAX);
         let Some(held) = held.map(|slot| self.leases.get(slot)) else {
-            return Verdict::Take(instance.last_dirty.unwrap_or(clock));
+            let offered = instance.last_dirty.unwrap_or(clock);
+            // Who is back is newer than its cancel, whatever its clock shows: other nodes must see that, too.
+            let cancelled = self.tombstones.get(&instance.key());
+            return Verdict::Take(cancelled.map_or(offered, |tombstone| offered.max(tombstone.dirty)));
         };
         let at_least = |offered, limit| {
             if offered >= limit {
@@ -223,14 +235,21 @@ impl Registry {
         }
         self.overrides.back(key);
         let own = copy.instance.overridden_status;
-        let overridden = self.overrides.get(key);
-        if own != Status::Unknown && overridden.is_none() {
+        let known = self.overrides.stamped(key);
+        // A peer that missed the clear of an override does not bring it back.
+        let remembers = !self.config.compat.no_tombstones;
+        let cleared = from_peer && remembers && known.is_some_and(|known| known.status.is_none());
+        if own != Status::Unknown && self.overrides.get(key).is_none() && !cleared {
             self.overrides.set(now.wall, key, own);
         }
         let overridden = self.overrides.get(key);
         let holder = slot.map(|slot| self.leases.get(slot).instance.status);
         let status = status::effective(copy.instance.status, overridden, holder, from_peer);
-        let shown = overridden.unwrap_or(own);
+        if overridden.is_none() {
+            // Java keeps no other status than the one its rules leave, and sends that to its peers.
+            copy.reported = status;
+        }
+        let shown = overridden.unwrap_or(Status::Unknown);
         if (copy.instance.status, own) != (status, shown) {
             let instance = Arc::make_mut(&mut copy.instance);
             instance.status = status;

@@ -13,7 +13,7 @@ use crate::watch::Moment;
 
 /// For this long after a cancel the heartbeats of a peer that has not heard of it yet are taken and ignored, in
 /// milliseconds; then they are answered Missing, and the peer registers what it still holds.
-const LATE_HEARTBEATS: i64 = 10_000;
+pub(super) const LATE_HEARTBEATS: i64 = 10_000;
 
 impl Registry {
     /// Renews a lease and compares dirty timestamps. `overridden` is stored when a peer is ahead, as in Java.
@@ -34,6 +34,11 @@ impl Registry {
         let holder = Some(before.status);
         let status = status::effective(before.status, self.overrides.get(key), holder, origin.is_peer());
         if status == Status::Unknown {
+            // What it is asked to register again with must not be taken for older than what is held.
+            if let (false, Some(theirs)) = (origin.is_peer(), last_dirty) {
+                let lease = self.leases.get_mut(slot);
+                lease.client_dirty = lease.client_dirty.min(theirs);
+            }
             return self.renewal_missing(now);
         }
         self.counters.renewals += 1;

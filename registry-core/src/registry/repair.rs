@@ -62,6 +62,7 @@ impl Registry {
                     } else {
                         Vec::new()
                     },
+                    gone: self.gone(now, &late),
                     ages: self.ages(now, late),
                 }
             }
@@ -92,9 +93,20 @@ impl Registry {
         self.sum_up(now);
         let since = now.mono.since(asked);
         match (step, answer) {
-            (Step::Compare, RepairAnswer::Compare { root, sums, ages }) => {
+            (
+                Step::Compare,
+                RepairAnswer::Compare {
+                    root,
+                    sums,
+                    ages,
+                    gone,
+                },
+            ) => {
                 for (key, age) in ages.into_iter().take(LATE_MAX) {
                     self.hear_of(now, &key, age.saturating_add(since));
+                }
+                for (key, dirty, ago) in gone.into_iter().take(LATE_MAX) {
+                    self.bury(now, origin.clone(), &key, dirty, ago);
                 }
                 self.differing(root, &sums)
             }
@@ -221,6 +233,19 @@ impl Registry {
             let lease = self.leases.get(self.leases.find(&key)?);
             let age = age(now, lease);
             (age < lease.lasts()).then_some((key, age))
+        });
+        known.collect()
+    }
+
+    /// The cancels of those that were cancelled here, or are known to have been.
+    fn gone(&self, now: Now, keys: &[InstanceKey]) -> Vec<(InstanceKey, i64, Duration)> {
+        let absent = keys
+            .iter()
+            .take(LATE_MAX)
+            .filter(|key| self.leases.find(key).is_none());
+        let known = absent.filter_map(|key| {
+            let tombstone = self.tombstones.get(key)?;
+            Some((key.clone(), tombstone.dirty, elapsed(now, tombstone.at)))
         });
         known.collect()
     }

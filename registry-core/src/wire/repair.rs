@@ -111,7 +111,12 @@ pub fn write_repair_request(request: &RepairRequest) -> Vec<u8> {
 pub fn write_repair_answer(answer: &RepairAnswer) -> Vec<u8> {
     let mut out = Vec::new();
     match answer {
-        RepairAnswer::Compare { root, sums, ages } => {
+        RepairAnswer::Compare {
+            root,
+            sums,
+            ages,
+            gone,
+        } => {
             write_hash(r#"{"root":"#, *root, &mut out);
             write_list(r#","sums":["#, sums, &mut out, |sum, out| {
                 write_hash("", *sum, out)
@@ -120,6 +125,9 @@ pub fn write_repair_answer(answer: &RepairAnswer) -> Vec<u8> {
                 write_names(key, out);
                 write_millis(r#","age":"#, *age, out);
                 out.push(b'}');
+            });
+            write_list(r#","gone":["#, gone, &mut out, |(key, dirty, ago), out| {
+                write_gone(key, *dirty, *ago, out);
             });
         }
         RepairAnswer::List { entries } => write_list(r#"{"entries":["#, entries, &mut out, write_entry),
@@ -183,6 +191,10 @@ pub fn read_repair_answer(kind: RepairKind, body: &[u8]) -> Result<RepairAnswer,
                 root: hash("root", fields.required("root")?)?,
                 sums,
                 ages: list("ages", fields.required("ages")?, LATE_MAX, aged)?,
+                gone: match fields.optional("gone") {
+                    Some(value) => list("gone", value, LATE_MAX, gone)?,
+                    None => Vec::new(),
+                },
             }
         }
         RepairKind::List => RepairAnswer::List {
@@ -245,13 +257,16 @@ fn write_offer(offer: &Offer, out: &mut Vec<u8>) {
             let status = overridden.and_then(|stamped| stamped.status);
             write_override(status, overridden.map(|stamped| stamped.stamp), out);
         }
-        Offer::Gone { key, dirty, ago } => {
-            write_names(key, out);
-            out.extend_from_slice(br#","dirty":"#);
-            write_integer(*dirty, out);
-            write_millis(r#","ago":"#, *ago, out);
-        }
+        Offer::Gone { key, dirty, ago } => return write_gone(key, *dirty, *ago, out),
     }
+    out.push(b'}');
+}
+
+fn write_gone(key: &InstanceKey, dirty: i64, ago: Duration, out: &mut Vec<u8>) {
+    write_names(key, out);
+    out.extend_from_slice(br#","dirty":"#);
+    write_integer(dirty, out);
+    write_millis(r#","ago":"#, ago, out);
     out.push(b'}');
 }
 
@@ -334,6 +349,11 @@ impl<'a> Fields<'a> {
         Ok(InstanceKey::new(&app, &id))
     }
 
+    fn gone(&self) -> Result<(InstanceKey, i64, Duration), DecodeError> {
+        let dirty = number("dirty", self.required("dirty")?)?;
+        Ok((self.key()?, dirty, self.millis("ago")?))
+    }
+
     fn millis(&self, name: &'static str) -> Result<Duration, DecodeError> {
         number(name, self.required(name)?).map(Duration::from_millis)
     }
@@ -367,6 +387,10 @@ fn key(value: Raw<'_>) -> Result<InstanceKey, DecodeError> {
 fn aged(value: Raw<'_>) -> Result<(InstanceKey, Duration), DecodeError> {
     let fields = Fields::of("an age", value)?;
     Ok((fields.key()?, fields.millis("age")?))
+}
+
+fn gone(value: Raw<'_>) -> Result<(InstanceKey, i64, Duration), DecodeError> {
+    Fields::of("a cancel", value)?.gone()
 }
 
 fn bucket(value: Raw<'_>) -> Result<u16, DecodeError> {
@@ -406,11 +430,8 @@ fn entry(value: Raw<'_>) -> Result<Entry, DecodeError> {
 fn offer(value: Raw<'_>) -> Result<Offer, DecodeError> {
     let fields = Fields::of("an offer", value)?;
     let Some(instance) = fields.optional("instance") else {
-        return Ok(Offer::Gone {
-            key: fields.key()?,
-            dirty: number("dirty", fields.required("dirty")?)?,
-            ago: fields.millis("ago")?,
-        });
+        let (key, dirty, ago) = fields.gone()?;
+        return Ok(Offer::Gone { key, dirty, ago });
     };
     let overridden = match (fields.overridden()?, fields.stamp()?) {
         (status, Some(stamp)) => Some(Stamped { status, stamp }),

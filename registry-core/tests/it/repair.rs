@@ -262,6 +262,7 @@ fn an_answer_that_does_not_fit_teaches_nothing() {
         root: 1,
         sums: vec![0; 3],
         ages: Vec::new(),
+        gone: Vec::new(),
     };
     let learned = registry.learn(at(1), peer(), at(1).mono, &Step::Compare, answer);
     assert_eq!(learned, Learned::Nonsense);

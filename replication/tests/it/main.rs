@@ -7,3 +7,4 @@
 mod driver;
 mod interaction;
 mod node;
+mod sim;

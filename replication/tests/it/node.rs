@@ -122,12 +122,13 @@ impl Node {
 
     /// Does what is due.
     pub(crate) fn tick(&mut self, now: Now) {
+        // The server calls its registry once a second, due or not, and again while there was too much for one call.
         for _ in 0..64 {
+            self.registry.handle_timeout(now);
+            self.drain(now);
             if self.registry.poll_timeout().is_none_or(|(due, _)| due > now.mono) {
                 break;
             }
-            self.registry.handle_timeout(now);
-            self.drain(now);
         }
         if self.mesh.poll_timeout().is_some_and(|due| due <= now.mono) {
             self.mesh.handle_timeout(now);
@@ -357,7 +358,12 @@ pub(crate) fn replicate(
         Sending::Cancel(key) => (changed(registry.cancel(now, origin, key)), None),
         Sending::Override(live) => {
             let instance = &live.view.instance;
-            let (status, dirty) = (instance.overridden_status, instance.last_dirty);
+            // Java sends what is shown, also where it stores no override because that is shown anyway.
+            let status = match instance.overridden_status {
+                Status::Unknown => instance.status,
+                status => status,
+            };
+            let dirty = instance.last_dirty;
             (
                 changed(registry.set_override(now, origin, &instance.key(), status, dirty)),
                 None,

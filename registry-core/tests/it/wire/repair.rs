@@ -207,6 +207,7 @@ impl Rng {
                     root: self.next(),
                     sums: (0..sums).map(|_| self.next()).collect(),
                     ages: self.many(6, |rng| (rng.key(), rng.millis())),
+                    gone: self.many(6, |rng| (rng.key(), rng.next() as i64, rng.millis())),
                 };
                 (RepairKind::Compare, answer)
             }
@@ -350,8 +351,12 @@ fn the_form_of_every_answer_is_fixed() {
                 root: 1,
                 sums: Vec::new(),
                 ages: vec![(key(), Duration::from_secs(1))],
+                gone: vec![(key(), -4, Duration::from_secs(2))],
             },
-            r#"{"root":"0000000000000001","sums":[],"ages":[{"app":"A","id":"i","age":1000}]}"#,
+            concat!(
+                r#"{"root":"0000000000000001","sums":[],"ages":[{"app":"A","id":"i","age":1000}],"#,
+                r#""gone":[{"app":"A","id":"i","dirty":-4,"ago":2000}]}"#,
+            ),
         ),
         (
             RepairAnswer::List { entries },

@@ -31,7 +31,7 @@ impl Reference {
                 key,
                 status,
                 last_dirty,
-            } => self.set_override(now, key, *status, *last_dirty),
+            } => self.set_override(now, origin, key, *status, *last_dirty),
             Command::ClearOverride {
                 key,
                 status,
@@ -69,8 +69,11 @@ impl Reference {
         if origin.is_peer() {
             let ran_out = age > 0 && age >= Millis::from(instance.lease.duration_secs) * 1_000;
             let tombstone = self.tombstones.get(&key);
-            let cancelled =
-                tombstone.is_some_and(|(dirty, ..)| instance.last_dirty.is_some_and(|own| own < *dirty));
+            let tried = Millis::from(instance.lease.renewal_interval_secs) * 1_000;
+            let cancelled = tombstone.is_some_and(|(dirty, at, _)| {
+                instance.last_dirty.is_some_and(|own| own < *dirty)
+                    && self.now_ticks(now) <= self.ticks(*at) + tried.max(10_000)
+            });
             if ran_out || cancelled {
                 return "refused";
             }
@@ -108,7 +111,9 @@ impl Reference {
     fn newer(&self, now: Now, origin: &Origin, key: &InstanceKey, instance: &Instance) -> Option<i64> {
         let clock = i64::try_from(now.wall.0).expect("short");
         let Some(held) = self.leases.get(key) else {
-            return Some(instance.last_dirty.unwrap_or(clock));
+            let offered = instance.last_dirty.unwrap_or(clock);
+            let tombstone = self.tombstones.get(key);
+            return Some(tombstone.map_or(offered, |(dirty, ..)| offered.max(*dirty)));
         };
         let stored = held.instance.last_dirty.expect("it has one");
         let by_stored = |offered: i64| (offered >= stored).then_some(offered);
@@ -192,14 +197,17 @@ impl Reference {
         }
         if let Some((_, absent)) = self.overrides.get_mut(&scope) {
             *absent = None;
-        } else if own != Status::Unknown {
+        } else if own != Status::Unknown && !(origin.is_peer() && self.remembers_clear(&scope)) {
             self.override_set(scope.clone(), own);
         }
         let overridden = self.overrides.get(&scope).map(|(status, _)| *status);
         let holder = before.as_ref().map(|held| held.instance.status);
         let reported = before.as_ref().map(|held| (held.reported, held.instance.clone()));
         copy.instance.status = effective(copy.instance.status, overridden, holder, origin.is_peer());
-        copy.instance.overridden_status = overridden.unwrap_or(own);
+        copy.instance.overridden_status = overridden.unwrap_or(Status::Unknown);
+        if overridden.is_none() {
+            copy.reported = copy.instance.status;
+        }
         let held = match before {
             None => {
                 self.expected.joined(key);
@@ -273,6 +281,9 @@ impl Reference {
         let stored = held.instance.last_dirty.expect("it has one");
         let entry = self.overrides.get(&scope).map(|(status, _)| *status);
         let status = effective(shown, entry, Some(shown), origin.is_peer());
+        if let (false, Some(theirs), Some(held)) = (origin.is_peer(), last_dirty, self.leases.get_mut(key)) {
+            held.client_dirty = held.client_dirty.min(theirs);
+        }
         if status == Status::Unknown {
             self.renewal_missing(ticks);
             return "missing";
@@ -282,9 +293,6 @@ impl Reference {
         self.hear(now, key);
         if status != shown {
             self.flip(now, key, |instance| instance.status = status);
-        }
-        if let (false, Some(theirs), Some(held)) = (origin.is_peer(), last_dirty, self.leases.get_mut(key)) {
-            held.client_dirty = held.client_dirty.min(theirs);
         }
         let answer = match last_dirty {
             Some(theirs) if theirs > stored => "ahead",
@@ -331,9 +339,14 @@ impl Reference {
         "ok"
     }
 
+    fn remembers_clear(&self, scope: &InstanceKey) -> bool {
+        !self.config.compat.no_tombstones && self.cleared.contains_key(scope)
+    }
+
     fn set_override(
         &mut self,
         now: Now,
+        origin: &Origin,
         key: &InstanceKey,
         status: Status,
         last_dirty: Option<i64>,
@@ -350,6 +363,11 @@ impl Reference {
             .is_some_and(|(held, _)| *held == status);
         if !(shown && (stored || self.config.compat.override_equal_ignored)) {
             self.override_set(scope, status);
+            let reported = match self.leases[key].reported {
+                reported @ (Status::Up | Status::OutOfService) => reported,
+                _ => status,
+            };
+            let last_dirty = self.report(origin, key, reported, last_dirty);
             self.overrule(now, key, status, status, last_dirty);
         }
         self.applied(key, AppliedKind::Overridden);
@@ -373,17 +391,28 @@ impl Reference {
         }
         self.hear(now, key);
         if self.override_cleared(&scope, self.now_ticks(now)) {
-            self.overrule(
-                now,
-                key,
-                status.unwrap_or(Status::Unknown),
-                Status::Unknown,
-                last_dirty,
-            );
+            let status = status.unwrap_or(Status::Unknown);
+            let last_dirty = self.report(origin, key, status, last_dirty);
+            self.overrule(now, key, status, Status::Unknown, last_dirty);
         }
         self.applied(key, AppliedKind::OverrideCleared);
         self.turn(now);
         "ok"
+    }
+
+    fn report(
+        &mut self,
+        origin: &Origin,
+        key: &InstanceKey,
+        status: Status,
+        last_dirty: Option<i64>,
+    ) -> Option<i64> {
+        let keeps = origin.is_peer() || self.config.compat.metadata_keeps_dirty;
+        let held = self.leases.get_mut(key).expect("it is visible");
+        let raises = !keeps && held.reported != status && status != Status::Unknown;
+        held.reported = status;
+        let raised = held.instance.last_dirty.map(|dirty| dirty + 1);
+        last_dirty.max(raised.filter(|_| raises))
     }
 
     fn overrule(
