@@ -14,7 +14,7 @@ use crate::stopwatch::{Stopwatch, minutes};
 /// Run every check of the project but the tests and the conformance run.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
-    /// Also plant every seeded bug, and fuzz each target for ten minutes: an hour and a half.
+    /// Also plant every seeded bug, break clusters more patiently, and fuzz each target for ten minutes: two hours.
     #[arg(long)]
     deep: bool,
 }
@@ -42,6 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         steps.push(("mutants", || {
             crate::mutants::run(&crate::mutants::Arguments { only: None })
         }));
+        steps.push(("clusters", crate::cluster::deep));
         steps.push(("fuzz, 10 minutes each", || {
             crate::fuzz::search(Duration::from_secs(600))
         }));

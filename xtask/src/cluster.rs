@@ -86,14 +86,51 @@ enum Scenario {
 }
 
 /// What CI runs; the longest first.
-const ORDINARY: [Scenario; 6] = [
+const ORDINARY: [Scenario; 7] = [
     Scenario::Faults,
+    Scenario::Doctor,
     Scenario::Spring,
     Scenario::Detour,
     Scenario::Restart,
     Scenario::Hang,
     Scenario::Balancer,
 ];
+
+/// What takes too long for CI, and what it runs but more patiently.
+const DEEP: [Scenario; 9] = [
+    Scenario::Faults,
+    Scenario::Netflix,
+    Scenario::DoctorJava,
+    Scenario::DoctorAddresses,
+    Scenario::DoctorReads,
+    Scenario::DoctorMixed,
+    Scenario::Storm,
+    Scenario::Churn,
+    Scenario::Propagation,
+];
+/// How long a node is stopped in the deep tier, in seconds.
+const DEEP_PAUSE: u64 = 120;
+
+/// Runs what is left out of CI, one after the other, against a release build.
+pub(crate) fn deep() -> Result<()> {
+    let release = [
+        "build",
+        "--quiet",
+        "--release",
+        "--package",
+        "eureka-server",
+        "--bin",
+        "eureka",
+    ];
+    crate::ci::execute(crate::ci::cargo().args(release))?;
+    run(&Arguments {
+        scenarios: DEEP.to_vec(),
+        program: crate::root().join("target/release/eureka"),
+        work: crate::root().join("target/cluster"),
+        jobs: 1,
+        pause: DEEP_PAUSE,
+    })
+}
 
 impl Scenario {
     fn run(self, workshop: &Workshop, arguments: &Arguments, report: &Report) -> Result<()> {
