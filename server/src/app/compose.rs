@@ -1,6 +1,6 @@
 //! What the libraries are told of the configuration.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use eureka_http_api as http_api;
@@ -80,21 +80,35 @@ pub(super) fn mesh(settings: &Settings, seed: u64, node: NodeId) -> replication:
 /// Where the peers are, and how this node is found among them.
 pub(super) fn sources(settings: &Settings, address: SocketAddr) -> Sources {
     let is_java = settings.compat.preset != Preset::None;
-    let mut hosts = vec![settings.server.hostname.clone()];
-    // Java knows itself by its name alone.
-    if !is_java {
-        hosts.push(own::ip(address).to_string());
-        if address.ip().is_unspecified() || address.ip().is_loopback() {
-            hosts.extend(["localhost", "127.0.0.1", "::1"].map(str::to_owned));
-        }
-    }
     let own = Own {
-        hosts,
+        hosts: own_hosts(settings, address),
         port: address.port(),
         host_only: is_java,
     };
     let Peers { urls, dns, .. } = settings.peers.clone();
     Sources::new(urls, dns, Template::default(), own).expect("the keys take no address that it refuses")
+}
+
+/// Under which names this node may be listed among its own peers.
+fn own_hosts(settings: &Settings, address: SocketAddr) -> Vec<String> {
+    let mut hosts = vec![settings.server.hostname.clone()];
+    // Java knows itself by its name alone.
+    if settings.compat.preset != Preset::None {
+        return hosts;
+    }
+    hosts.push(own::ip(address).to_string());
+    // Another loopback address is another node, perhaps.
+    let local = [
+        IpAddr::from(Ipv4Addr::LOCALHOST),
+        IpAddr::from(Ipv6Addr::LOCALHOST),
+    ];
+    if address.ip().is_unspecified() || local.contains(&address.ip()) {
+        hosts.push("localhost".to_owned());
+    }
+    if address.ip().is_unspecified() {
+        hosts.extend(local.map(|address| address.to_string()));
+    }
+    hosts
 }
 
 /// The driver's.
@@ -192,5 +206,20 @@ mod tests {
         let config = Config::load(&sources).expect("a configuration that is right");
         let limits = super::limits(&config.settings.limits);
         assert_eq!((limits.buffered, limits.encoded), (1 << 30, 8 << 20));
+    }
+
+    #[test]
+    fn a_node_on_another_loopback_address_is_another_node() {
+        let config = Config::load(&Sources::default()).expect("a configuration that is right");
+        let is_own = |listen: &str, host: &str| {
+            let address = listen.parse().expect("an address");
+            super::own_hosts(&config.settings, address)
+                .iter()
+                .any(|own| own == host)
+        };
+        assert!(is_own("127.0.0.1:1", "127.0.0.1") && is_own("127.0.0.1:1", "localhost"));
+        assert!(is_own("0.0.0.0:1", "::1") && is_own("0.0.0.0:1", "localhost"));
+        assert!(is_own("127.0.0.2:1", "127.0.0.2"));
+        assert!(!is_own("127.0.0.2:1", "127.0.0.1") && !is_own("127.0.0.2:1", "localhost"));
     }
 }
