@@ -50,8 +50,20 @@ fn one_java_server_keeps_what_the_other_evicted() {
 fn one_node_of_ours_preserves() {
     let [a, b] = places();
     let (first, second) = (a.ours(&[&b.url]).preserving(), b.ours(&[&a.url]));
-    let (a, b) = (a.serve(first), b.serve(second.alarm("peer-preserving")));
-    Diagnosis::compared(&[&a, &b]).is("preservation-on-one-side", &[&a, &b]);
+    let second = second.alarm("peer-preserving").alarm("different-rules");
+    let (a, b) = (a.serve(first), b.serve(second));
+    let diagnosis = Diagnosis::compared(&[&a, &b]);
+    diagnosis.is("preservation-on-one-side", &[&a, &b]);
+    diagnosis.evidence("different-rules, it says");
+}
+
+#[test]
+fn nodes_of_ours_with_different_rules() {
+    let [a, b] = places();
+    let (first, second) = (a.ours(&[&b.url]), b.ours(&[&a.url]));
+    let first = first.alarm("different-rules");
+    let (a, b) = (a.serve(first), b.serve(second.alarm("different-rules")));
+    Diagnosis::compared(&[&a, &b]).is("different-rules", &[&a, &b]);
 }
 
 #[test]

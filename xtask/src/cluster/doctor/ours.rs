@@ -58,19 +58,7 @@ pub(super) fn links(workshop: &Workshop, doctor: &Doctor<'_>) -> Result<()> {
         "a third server that is down",
         Some(("server-unreachable", &[nobody])),
     );
-    clients(doctor, &servers, &both)?;
-    let [mut first, _second] = servers;
-    first.kill();
-    let wrong = format!("http://{}/wrong/", places[1].address);
-    let mut first = workshop.ours(&places[0], std::slice::from_ref(&wrong), &settings(&[]));
-    ready(std::slice::from_mut(&mut first))?;
-    let wrong = name(&wrong);
-    doctor.compared(
-        &both,
-        "a peer's URL with a wrong path",
-        Some(("peer-misconfigured", &[both[0], &wrong])),
-    );
-    Ok(())
+    clients(doctor, &servers, &both)
 }
 
 fn clients(doctor: &Doctor<'_>, servers: &[Server; 2], both: &[&str; 2]) -> Result<()> {

@@ -135,6 +135,16 @@ fn alarms(case: &mut Case<'_>) {
                 .map_or(alarm.address.as_str(), |to| case.name(*to))
                 .to_owned();
             let servers = vec![server.name.clone(), other];
+            // One that preserves and one that may not are told to be different already: that is the reason.
+            let mut found = case.report.findings.iter_mut();
+            let preserving = found.find(|found| {
+                found.name == "preservation-on-one-side"
+                    && servers.iter().all(|server| found.servers.contains(server))
+            });
+            if let Some(preserving) = preserving.filter(|_| name == "different-rules") {
+                preserving.evidence.push(alarm.text.clone());
+                continue;
+            }
             if told.insert((name, servers.iter().cloned().collect())) {
                 findings.push(Finding {
                     name,
