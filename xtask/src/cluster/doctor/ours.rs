@@ -105,35 +105,35 @@ pub(super) fn addresses(workshop: &Workshop, doctor: &Doctor<'_>) -> Result<()> 
     let both = names.each_ref().map(String::as_str);
     let shared = Relay::balancing(places.iter().map(|place| place.address).collect())?;
     let alias = Relay::new(places[0].address)?;
-    let cases: [(&str, [Vec<String>; 2], &str, &[&str]); 3] = [
-        (
-            "a load balancer as the peer address",
-            [vec![shared.url()], vec![shared.url()]],
-            "shared-address",
-            &both,
-        ),
-        (
-            "a node that is its own peer",
-            [vec![alias.url()], vec![urls[0].clone()]],
-            "self-loop",
-            &both[..1],
-        ),
-        (
-            "a node without peers",
-            [vec![urls[1].clone()], vec![]],
-            "not-a-peer",
-            &[both[1], both[0]],
-        ),
-    ];
-    for (what, [first, second], found, about) in cases {
+    let check = |what: &str, peers: [&[String]; 2], found: &str, about: &[&str]| -> Result<()> {
         let mut servers = [
-            workshop.ours(&places[0], &first, &settings(&[])),
-            workshop.ours(&places[1], &second, &settings(&[])),
+            workshop.ours(&places[0], peers[0], &settings(&[])),
+            workshop.ours(&places[1], peers[1], &settings(&[])),
         ];
         ready(&mut servers)?;
         doctor.compared(&both, what, Some((found, about)));
-    }
-    Ok(())
+        Ok(())
+    };
+    let [shared, alias] = [shared.url(), alias.url()].map(|url| [url]);
+    let [first, second] = urls.map(|url| [url]);
+    check(
+        "a load balancer as the peer address",
+        [&shared, &shared],
+        "shared-address",
+        &both,
+    )?;
+    check(
+        "a node that is its own peer",
+        [&alias, &first],
+        "self-loop",
+        &both[..1],
+    )?;
+    check(
+        "a node without peers",
+        [&second, &[]],
+        "not-a-peer",
+        &[both[1], both[0]],
+    )
 }
 
 /// Lists that are held back, and lists that lag.
