@@ -175,7 +175,7 @@ impl Node {
                 let origin = Origin::Peer(self.mesh.handle_inbound(now, sender));
                 let answers = items
                     .iter()
-                    .map(|item| replicate(&mut self.registry, now, &origin, item));
+                    .map(|item| replicate(now, &mut self.registry, &origin, item));
                 Answer::Batch(answers.collect())
             }
             Request::Repair(request) => {
@@ -315,7 +315,7 @@ impl Node {
     fn send(&mut self, now: Now, peer: PeerId, id: RequestId, items: &[Item]) {
         let rendered: Vec<_> = items
             .iter()
-            .map(|item| item.render(live(&self.registry, now, &item.key)))
+            .map(|item| item.render(live(now, &self.registry, &item.key)))
             .collect();
         let sent: Vec<_> = rendered.iter().map(Option::is_some).collect();
         let sending: Vec<_> = rendered.into_iter().flatten().collect();
@@ -336,7 +336,7 @@ impl Node {
 }
 
 /// A lease as it is at the moment of sending.
-pub(crate) fn live(registry: &Registry, now: Now, key: &InstanceKey) -> Option<Live> {
+pub(crate) fn live(now: Now, registry: &Registry, key: &InstanceKey) -> Option<Live> {
     let view = registry.lease(now, key)?;
     let age = registry.age(now, key)?;
     Some(Live { view, age })
@@ -344,8 +344,8 @@ pub(crate) fn live(registry: &Registry, now: Now, key: &InstanceKey) -> Option<L
 
 /// Applies an item of a batch as a single request of its kind, as the frontend does.
 pub(crate) fn replicate(
-    registry: &mut Registry,
     now: Now,
+    registry: &mut Registry,
     origin: &Origin,
     item: &Sending,
 ) -> (u16, Option<Arc<Instance>>) {

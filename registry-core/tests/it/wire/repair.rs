@@ -353,10 +353,7 @@ fn the_form_of_every_answer_is_fixed() {
                 ages: vec![(key(), Duration::from_secs(1))],
                 gone: vec![(key(), -4, Duration::from_secs(2))],
             },
-            concat!(
-                r#"{"root":"0000000000000001","sums":[],"ages":[{"app":"A","id":"i","age":1000}],"#,
-                r#""gone":[{"app":"A","id":"i","dirty":-4,"ago":2000}]}"#,
-            ),
+            r#"{"root":"0000000000000001","sums":[],"ages":[{"app":"A","id":"i","age":1000}],"gone":[{"app":"A","id":"i","dirty":-4,"ago":2000}]}"#,
         ),
         (
             RepairAnswer::List { entries },

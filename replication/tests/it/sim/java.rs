@@ -120,7 +120,7 @@ impl Java {
                 let origin = Origin::Peer(PeerId(sender.identity.clone().unwrap_or_default()));
                 let answers = items
                     .iter()
-                    .map(|item| replicate(&mut self.registry, now, &origin, item));
+                    .map(|item| replicate(now, &mut self.registry, &origin, item));
                 Answer::Batch(answers.collect())
             }
         };
@@ -280,7 +280,7 @@ impl Java {
             let peer = replica.peer.clone();
             tasks.retain(|task| task.expires > now.mono);
             let rendered = tasks.into_iter().filter_map(|task| {
-                let sending = render(&self.registry, now, &task.item)?;
+                let sending = render(now, &self.registry, &task.item)?;
                 Some((task, sending))
             });
             let (tasks, sending): (Vec<_>, Vec<_>) = rendered.unzip();
@@ -319,8 +319,8 @@ const fn forwarded(kind: AppliedKind) -> Option<Action> {
 }
 
 /// The instance as it is when it is sent. Java's override updates carry the status of the moment.
-fn render(registry: &Registry, now: Now, item: &Item) -> Option<Sending> {
-    let live = || live(registry, now, &item.key);
+fn render(now: Now, registry: &Registry, item: &Item) -> Option<Sending> {
+    let live = || live(now, registry, &item.key);
     match item.action {
         Action::Cancel => Some(Sending::Cancel(InstanceKey::clone(&item.key))),
         Action::Register => live().map(Sending::Register),

@@ -423,6 +423,12 @@ impl World {
         if letter.void {
             return;
         }
+        self.answer(letter, node, answer);
+    }
+
+    /// The answer is on its way back, unless it gets lost or comes too late.
+    fn answer(&mut self, letter: Letter, node: Option<NodeId>, answer: Answer) {
+        let (from, to) = (letter.from, letter.to);
         let healthy = self.at >= self.scenario.heal;
         let lost = !healthy && self.rng.permille(self.scenario.weather.loss);
         let back = self.at + self.rng.between(1, self.scenario.weather.delay + 2);

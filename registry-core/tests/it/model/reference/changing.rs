@@ -205,9 +205,7 @@ impl Reference {
         let reported = before.as_ref().map(|held| (held.reported, held.instance.clone()));
         copy.instance.status = effective(copy.instance.status, overridden, holder, origin.is_peer());
         copy.instance.overridden_status = overridden.unwrap_or(Status::Unknown);
-        if overridden.is_none() {
-            copy.reported = copy.instance.status;
-        }
+        copy.reported = overridden.map_or(copy.instance.status, |_| copy.reported);
         let held = match before {
             None => {
                 self.expected.joined(key);
