@@ -43,6 +43,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             crate::mutants::run(&crate::mutants::Arguments { only: None })
         }));
         steps.push(("clusters", crate::cluster::deep));
+        steps.push(("simulator, 10,000 seeds", || {
+            crate::sim::run(&crate::sim::Arguments::seeds(10_000))
+        }));
         steps.push(("fuzz, 10 minutes each", || {
             crate::fuzz::search(Duration::from_secs(600))
         }));

@@ -18,6 +18,17 @@ pub(crate) struct Arguments {
     trace: bool,
 }
 
+impl Arguments {
+    /// So many, from the first.
+    pub(crate) const fn seeds(seeds: u64) -> Self {
+        Self {
+            seeds: Some(seeds),
+            seed: None,
+            trace: false,
+        }
+    }
+}
+
 /// Runs the task: the test that takes its seeds from the environment, built with optimisation and all assertions.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let mut test = cargo();
