@@ -145,6 +145,8 @@ pub(super) fn reads(workshop: &Workshop, doctor: &Doctor<'_>) -> Result<()> {
     let held = [
         "bootstrap.settle=1h",
         "bootstrap.wait-when-empty=2h",
+        // It would open as soon as it has copied something.
+        "bootstrap.retry-interval=1h",
         "replication.digest-interval=1s",
     ];
     let mut servers = [
@@ -208,7 +210,10 @@ pub(super) fn leases(workshop: &Workshop, doctor: &Doctor<'_>) -> Result<()> {
         "one node preserves, the other evicts",
         Some(("preservation-on-one-side", &both)),
     );
-    let [_first, mut second] = servers;
+    let [first, mut second] = servers;
+    for instance in &dead {
+        first.target().cancel(APP, &instance.id)?;
+    }
     second.kill();
     let other_rules = settings(&["registry.lease-expiry=doubled"]);
     let mut second = workshop.ours(&places[1], &[urls[0].clone()], &other_rules);
