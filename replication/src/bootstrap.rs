@@ -19,6 +19,8 @@ use crate::message::Pulled;
 
 /// So many copies in a row that do not fit: the peer counts as one that cannot be copied from.
 const UNFIT: u32 = 3;
+/// A copy that has twice as much as it is said to have, and this much more, has no end.
+const SLACK: usize = 1_000;
 /// Reads stay held until no renewal was answered Missing for this long.
 const QUIET: Duration = Duration::from_secs(10);
 
@@ -179,11 +181,12 @@ impl Bootstrap {
         copy.pages += 1;
         copy.received += received;
         copy.after = next;
-        if copy.after.is_some() {
+        let overlong = copy.received > copy.total.max(total).saturating_mul(2).saturating_add(SLACK);
+        if copy.after.is_some() && !overlong {
             return;
         }
         let copy = std::mem::take(copy);
-        let fits = copy.fits(total);
+        let fits = !overlong && copy.fits(total);
         source.conclude(copy.received, fits, held, retry);
     }
 

@@ -34,6 +34,8 @@ const NODE: HeaderName = HeaderName::from_static("x-eureka-node");
 const IDLE_MAX: usize = 4;
 /// A connection that lay idle during so many calls of [`Transport::sweep`] is closed.
 const SWEEPS_MAX: u8 = 2;
+/// What is wrong with an answer is told in so many characters: the answer itself may be quoted in it.
+const WHY: usize = 300;
 /// Smaller bodies are not worth compressing.
 const COMPRESSED_FROM: usize = 1024;
 
@@ -69,7 +71,13 @@ impl Asking {
     pub(crate) fn garbage(&self, why: impl fmt::Display, node: Option<NodeId>) -> Failed {
         Failed {
             failure: Failure::Unreachable,
-            text: format!("{} {}: {why}", self.method, self.path).into(),
+            text: format!(
+                "{} {}: {}",
+                self.method,
+                self.path,
+                clipped(&why.to_string(), WHY)
+            )
+            .into(),
             retry_after: None,
             node,
         }
@@ -354,17 +362,21 @@ impl Answer {
         const QUOTED: usize = 120;
         let mut text = format!("{} {}: {}", asking.method, asking.path, self.status);
         let body = String::from_utf8_lossy(&self.body);
-        let quoted: String = body
-            .chars()
-            .filter(|character| !character.is_control())
-            .take(QUOTED)
-            .collect();
+        let quoted = clipped(&body, QUOTED);
         if !quoted.is_empty() {
             text.push_str(": ");
             text.push_str(&quoted);
         }
         text
     }
+}
+
+/// The beginning of what a peer wrote, as it may be shown and logged.
+pub(crate) fn clipped(text: &str, characters: usize) -> String {
+    text.chars()
+        .filter(|character| !character.is_control())
+        .take(characters)
+        .collect()
 }
 
 fn class(status: StatusCode) -> Failure {

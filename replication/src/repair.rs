@@ -7,7 +7,7 @@ use eureka_registry_core::{EXCHANGE_MAX, InstanceKey, Learned, Mono, Step};
 
 /// So many buckets are listed at a time.
 const LIST: usize = 64;
-/// When the rate allows nothing now, it is asked again after this long.
+/// When the rate allows nothing now, it is asked again after this long; and between two rounds there is as much.
 const PACE: Duration = Duration::from_millis(50);
 
 /// The repair with one peer. Who owns it sees to it that one step is under way at most.
@@ -20,6 +20,8 @@ pub(crate) struct Repair {
     not_before: Mono,
     /// The two have differed since.
     diverged: Option<Mono>,
+    /// What the last round pushed first.
+    pushed: Option<InstanceKey>,
     /// Rounds begun and answered.
     pub(crate) digests: u64,
     /// Of those, so many differed.
@@ -37,8 +39,10 @@ struct Round {
     push: VecDeque<InstanceKey>,
     /// Something really differed, and was not only on the move.
     differed: bool,
-    /// Instances that changed hands.
-    moved: usize,
+    /// Something was adopted.
+    adopted: bool,
+    /// What was pushed first.
+    pushed: Option<InstanceKey>,
     /// A plan or an exchange was as long as one may be: there is more.
     short: bool,
 }
@@ -118,7 +122,10 @@ impl Repair {
                     sent,
                 },
             ) => {
-                round.moved += received + sent;
+                round.adopted |= adopted > 0;
+                if round.pushed.is_none() {
+                    round.pushed = push.first().cloned();
+                }
                 round.short |= received < pull.len() || sent < push.len();
                 self.repaired += (adopted + sent) as u64;
             }
@@ -127,7 +134,7 @@ impl Repair {
                 return false;
             }
         }
-        self.conclude();
+        self.conclude(now);
         true
     }
 
@@ -155,7 +162,7 @@ impl Repair {
         self.diverged
     }
 
-    fn conclude(&mut self) {
+    fn conclude(&mut self, now: Mono) {
         let over = |round: &mut Round| {
             round.compared && round.buckets.is_empty() && round.pull.is_empty() && round.push.is_empty()
         };
@@ -165,8 +172,14 @@ impl Repair {
         if !round.differed {
             self.diverged = None;
         }
-        // What did not fit follows at once, as long as that leads on.
-        self.wanted |= round.short && round.moved > 0;
+        // What did not fit follows soon, as long as that leads on: a peer that gives nothing new, or keeps nothing of what it
+        // is given, is asked again at the next comparison.
+        let leads_on = round.adopted || (round.pushed.is_some() && round.pushed != self.pushed);
+        self.pushed = round.pushed;
+        if round.short && leads_on {
+            self.wanted = true;
+            self.not_before = now.after(PACE);
+        }
     }
 }
 
@@ -337,6 +350,41 @@ mod tests {
             assert!(repair.learned(NOW, &step, exchanged));
             assert_eq!(repair.due().is_some(), again);
         }
+    }
+
+    #[test]
+    fn a_peer_with_which_nothing_leads_on_waits_for_the_next_comparison() {
+        let round = |repair: &mut Repair, (pull, push), adopted| {
+            repair.want();
+            assert_eq!(repair.step(NOW.after(PACE), 9), Some(Step::Compare));
+            assert!(repair.learned(NOW, &Step::Compare, Learned::Differ { buckets: vec![3] }));
+            let list = repair.step(NOW.after(PACE), 9).expect("a list");
+            let plan = Learned::Plan {
+                pull: keys(pull),
+                push: keys(push),
+                left: Vec::new(),
+            };
+            assert!(repair.learned(NOW, &list, plan));
+            let exchange = repair.step(NOW.after(PACE), 9_999).expect("an exchange");
+            let exchanged = Learned::Exchanged {
+                adopted,
+                received: pull.min(1),
+                sent: push.min(1_000),
+            };
+            assert!(repair.learned(NOW, &exchange, exchanged));
+            repair.due()
+        };
+        let soon = Some(NOW.after(PACE));
+        let mut repair = Repair::default();
+        assert_eq!(round(&mut repair, (3, 0), 0), None, "what came was known");
+        assert_eq!(round(&mut repair, (3, 0), 1), soon);
+        let mut repair = Repair::default();
+        assert_eq!(round(&mut repair, (0, 1_000), 0), soon);
+        assert_eq!(
+            round(&mut repair, (0, 1_000), 0),
+            None,
+            "it lacks what it was just given"
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod plan;
 
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -123,8 +124,10 @@ impl Registry {
     /// What is learned from an answer that offers something, and what that is.
     pub(crate) fn offered(step: &Step, answer: RepairAnswer) -> (Learned, Vec<Offer>) {
         match (step, answer) {
-            (Step::Exchange { push, .. }, RepairAnswer::Exchange { mut offers }) => {
-                offers.truncate(EXCHANGE_MAX);
+            (Step::Exchange { pull, push }, RepairAnswer::Exchange { mut offers }) => {
+                // Of what was asked for, and of each once: the rest would pass by the plan and by the rate.
+                let mut asked: BTreeSet<&InstanceKey> = pull.iter().take(EXCHANGE_MAX).collect();
+                offers.retain(|offer| asked.remove(&offer.key()));
                 let learned = Learned::Exchanged {
                     adopted: 0,
                     received: offers.len(),
@@ -133,7 +136,7 @@ impl Registry {
                 (learned, offers)
             }
             (
-                Step::Copy { .. },
+                Step::Copy { after },
                 RepairAnswer::Copy {
                     mut offers,
                     more,
@@ -142,9 +145,14 @@ impl Registry {
                 },
             ) => {
                 offers.truncate(EXCHANGE_MAX);
+                let next = offers.last().map(Offer::key).filter(|_| more);
+                if next.is_some() && next <= *after {
+                    // It would lead round and round.
+                    return (Learned::Nonsense, Vec::new());
+                }
                 let learned = Learned::Copied {
                     received: offers.len(),
-                    next: offers.last().map(Offer::key).filter(|_| more),
+                    next,
                     total,
                     held,
                 };

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eureka_registry_core::{
-    Config, EXCHANGE_MAX, Instance, InstanceKey, LATE_MAX, LIST_MAX, Learned, Mono, Now, Origin, PeerId,
-    PreservationConfig, Registry, RepairAnswer, RepairRequest, Step, Wall,
+    Config, EXCHANGE_MAX, Instance, InstanceKey, LATE_MAX, LIST_MAX, Learned, Mono, Now, Offer, Origin,
+    PeerId, PreservationConfig, Registry, RepairAnswer, RepairRequest, Step, Wall,
 };
 
 const START: Wall = Wall(1_700_000_000_000);
@@ -266,4 +266,57 @@ fn an_answer_that_does_not_fit_teaches_nothing() {
     };
     let learned = registry.learn(at(1), peer(), at(1).mono, &Step::Compare, answer);
     assert_eq!(learned, Learned::Nonsense);
+}
+
+#[test]
+fn only_what_was_asked_for_is_taken_and_each_once() {
+    let mut registry = registry();
+    let offer = |number| Offer::Copy {
+        instance: instance(number),
+        age: Duration::ZERO,
+        overridden: None,
+    };
+    let step = Step::Exchange {
+        pull: vec![instance(1).key(), instance(2).key()],
+        push: Vec::new(),
+    };
+    let answer = RepairAnswer::Exchange {
+        offers: vec![offer(3), offer(1), offer(1), offer(4)],
+    };
+    let learned = registry.learn(at(1), peer(), at(1).mono, &step, answer);
+    let one = Learned::Exchanged {
+        adopted: 1,
+        received: 1,
+        sent: 0,
+    };
+    assert_eq!(learned, one);
+    assert_eq!(registry.stats().instances, 1);
+}
+
+#[test]
+fn a_page_of_a_copy_that_leads_back_is_not_taken() {
+    for (after, taken) in [
+        (Some(63), true),
+        (Some(70), false),
+        (Some(77), false),
+        (None, true),
+    ] {
+        let mut registry = registry();
+        let step = Step::Copy {
+            after: after.map(|number| instance(number).key()),
+        };
+        let answer = RepairAnswer::Copy {
+            offers: vec![Offer::Copy {
+                instance: instance(70),
+                age: Duration::ZERO,
+                overridden: None,
+            }],
+            more: true,
+            total: 9,
+            held: false,
+        };
+        let learned = registry.learn(at(1), peer(), at(1).mono, &step, answer);
+        assert_eq!(learned != Learned::Nonsense, taken, "{after:?}");
+        assert_eq!(registry.stats().instances, usize::from(taken), "{after:?}");
+    }
 }

@@ -308,3 +308,17 @@ fn peers_may_come_and_go_while_it_copies() {
     bootstrap.set_peers(at(3), peers.iter());
     assert_eq!(bootstrap.due(&peer("c")), None, "there is no second start-up");
 }
+
+#[test]
+fn a_copy_without_end_holds_nobody_up() {
+    let mut bootstrap = start(&["a", "b"]);
+    copied(&mut bootstrap, "a", 10);
+    let mut pages = 0;
+    while bootstrap.decide(at(pages)).is_none() {
+        let next = Some(key(&format!("{pages:05}")));
+        bootstrap.copied(at(pages), &peer("b"), 999, next, (40, false));
+        pages += 1;
+        assert!(pages < 100, "it is copied for ever");
+    }
+    assert_eq!(pages, 6, "two pages each of three attempts");
+}

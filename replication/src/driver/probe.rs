@@ -10,11 +10,14 @@ use http::header::DATE;
 use serde::Deserialize;
 
 use super::link::Errand;
-use crate::http::{Answer, Asking, Failed};
+use crate::http::{Answer, Asking, Failed, clipped};
 use crate::message::{Failure, NodeId, Outcome, Probed, Rules};
 
 /// Longest answers: facts about a node, or about all of its peers.
 const LONGEST: usize = 4 << 20;
+
+/// A rule's name is no longer than this, in characters: it is shown and logged.
+const WORD: usize = 40;
 
 /// What is read of `/api/v1/node`.
 #[derive(Deserialize)]
@@ -35,6 +38,16 @@ struct RulesBody {
     lease_expiry: String,
     eviction_interval_ms: u64,
     preservation: bool,
+}
+
+impl From<RulesBody> for Rules {
+    fn from(body: RulesBody) -> Self {
+        Self {
+            lease_expiry: clipped(&body.lease_expiry, WORD).into(),
+            eviction_interval: Duration::from_millis(body.eviction_interval_ms),
+            preservation: body.preservation,
+        }
+    }
 }
 
 /// What is read of `/api/v1/peers`.
@@ -79,11 +92,7 @@ pub(super) async fn probe(errand: Errand) -> Result<(Option<NodeId>, Outcome), F
         node: Some(id),
         wall: body.time.map(|time| later(Wall(time), half + since)),
         preserving: body.preserving,
-        rules: body.rules.map(|rules| Rules {
-            lease_expiry: rules.lease_expiry.into(),
-            eviction_interval: Duration::from_millis(rules.eviction_interval_ms),
-            preservation: rules.preservation,
-        }),
+        rules: body.rules.map(Rules::from),
         reaches_us,
     };
     Ok((Some(id), Outcome::Probed(probed)))
@@ -138,4 +147,23 @@ async fn reaches_us(errand: &Errand) -> Option<bool> {
     let body: PeersBody = serde_json::from_slice(&body).ok()?;
     let ours = |peer: &&PeerBody| peer.node_id.as_deref().and_then(NodeId::parse) == Some(errand.own);
     body.peers.iter().find(ours).map(|peer| peer.state == "up")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rules_of_a_peer_are_as_long_as_rules_are() {
+        let rules = |word: &str| {
+            let body = RulesBody {
+                lease_expiry: word.into(),
+                eviction_interval_ms: u64::MAX,
+                preservation: true,
+            };
+            Rules::from(body).lease_expiry
+        };
+        assert_eq!(&*rules("doubled"), "doubled");
+        assert_eq!(rules(&"x\n".repeat(1 << 20)).len(), WORD);
+    }
 }

@@ -335,3 +335,11 @@ async fn addresses_of_ipv6() {
     let host = format!("[::1]:{}", peer.address.port());
     assert_eq!(peer.received()[0].header("host"), Some(&*host));
 }
+
+#[test]
+fn what_a_peer_wrote_is_quoted_briefly() {
+    let why = format!("`{}\u{1b}[2J\n` twice", "x".repeat(1 << 20));
+    let text = asking(b"", LONG).garbage(why, None).text;
+    assert_eq!(text.len(), "POST /eureka/peerreplication/batch/: ".len() + WHY);
+    assert_eq!(clipped("a\u{1b}[2J\nb", 40), "a[2Jb");
+}
