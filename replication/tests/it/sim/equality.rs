@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use eureka_registry_core::{Instance, InstanceKey};
 
@@ -13,7 +12,7 @@ use super::world::{Server, World};
 /// Whether a node of ours holds something that does not renew any more and has not run out yet. At each node that happens
 /// at its own moment, and for that long their digests differ.
 pub(super) fn fading(world: &World) -> bool {
-    const MARGIN: Duration = Duration::from_secs(2);
+    const MARGIN: u64 = 2_000;
     (0..world.servers.len()).any(|node| {
         let ours = !world.scenario.nodes[node].java;
         let Some(registry) = world.servers[node].registry().filter(|_| ours) else {
@@ -26,9 +25,13 @@ pub(super) fn fading(world: &World) -> bool {
             .any(|(client, truth)| {
                 let last = truth.accepted.iter().max().expect("there are servers");
                 let renews = client.running && last + client.interval() + 2_000 > world.at;
-                let lasts = Duration::from_millis(truth.duration) + MARGIN;
-                let age = registry.age(world.now(node), &client.key);
-                !renews && age.is_some_and(|age| age < lasts)
+                let Some(age) = registry.age(world.now(node), &client.key) else {
+                    return false;
+                };
+                // By the time of the server, which does not count its pauses.
+                let heard = world.at.saturating_sub(age.as_millis() as u64);
+                let (watched, _) = world.watch.nodes[node].watched(world.at, heard);
+                !renews && watched < truth.duration + MARGIN
             })
     })
 }

@@ -396,7 +396,10 @@ fn resurrected(world: &mut World, node: usize, client: usize) {
         let around = |(from, until): &(u64, u64)| *from < cancelled + 5_000 && *until + TIMEOUT > cancelled;
         seen.pauses.iter().any(around)
     };
-    let told = if java(node) || strays || world.watch.nodes.iter().any(asleep) {
+    // Nor has a copy an age that comes from a Java server, at the start of one of ours.
+    let mixed = world.scenario.nodes.iter().any(|plan| plan.java);
+    let restarted = mixed && world.watch.nodes.iter().any(|seen| seen.booted > cancelled);
+    let told = if java(node) || strays || restarted || world.watch.nodes.iter().any(asleep) {
         false
     } else if java(source) {
         good >= SETTLED + (at - cancelled)

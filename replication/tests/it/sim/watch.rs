@@ -101,7 +101,9 @@ impl Watch {
     /// A server took a heartbeat or a registration of an instance.
     pub(super) fn accepted(&mut self, at: u64, client: usize, node: usize) {
         let truth = &mut self.clients[client];
-        if truth.cancelled.take().is_some() || !truth.is_live(at) {
+        // Whoever was late may have run out elsewhere before anybody there could hear of this heartbeat.
+        let last = truth.accepted.iter().max().copied().unwrap_or(0);
+        if truth.cancelled.take().is_some() || last + truth.duration * 2 / 3 < at {
             truth.since = at;
         }
         truth.accepted[node] = at;
