@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         "eureka-replication",
     ])
     .args(["--test", "it", "--", "--exact", "sim::seeds_from_the_environment"])
-    .args(["--nocapture", "--quiet"]);
+    .arg("--nocapture");
     match (arguments.seed, arguments.seeds) {
         (Some(seed), None) => test.env("SIM_SEED", seed.to_string()),
         (first, seeds) => test
