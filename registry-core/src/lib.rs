@@ -3,7 +3,7 @@
 //! ```
 //! use std::{sync::Arc, time::Duration};
 //! use eureka_registry_core::{
-//!     Config, Event, Instance, InstanceKey, Mono, Now, Origin, Registered, Registry, Renewed, Wall,
+//!     Config, Event, Instance, Mono, Now, Origin, Registered, Registry, Renewed, Wall,
 //! };
 //!
 //! let mut now = Now { mono: Mono(0), wall: Wall(1_700_000_000_000) };
