@@ -10,6 +10,10 @@ use crate::table::Table;
 use crate::time::Wall;
 use crate::watch::Ticks;
 
+/// A stamp that is ahead of the clock here by more than this (milliseconds) comes from a clock that was wrong, and counts as
+/// older than all others: else nobody could set or clear that override again.
+const AHEAD: u64 = 24 * 60 * 60 * 1_000;
+
 /// The overrides.
 #[derive(Debug)]
 pub(crate) struct Overrides {
@@ -118,11 +122,15 @@ impl Overrides {
 
     /// Takes over what another node knows, if that is newer: by the stamp. Tells whether the status is another now. A clear
     /// is remembered until `until`.
-    pub(crate) fn merge(&mut self, key: &InstanceKey, theirs: Stamped, until: Ticks) -> bool {
+    pub(crate) fn merge(&mut self, now: Wall, key: &InstanceKey, theirs: Stamped, until: Ticks) -> bool {
         let ours = self.stamped(key);
-        if ours.is_some_and(|ours| rank(theirs) <= rank(ours)) {
+        if ours.is_some_and(|ours| rank(now, theirs) <= rank(now, ours)) {
             return false;
         }
+        let theirs = Stamped {
+            stamp: believed(now, theirs.stamp),
+            ..theirs
+        };
         let before = ours.and_then(|ours| ours.status);
         match theirs.status {
             // The same, but newer: only the stamp is taken.
@@ -229,7 +237,7 @@ impl Overrides {
     fn stamp(&self, now: Wall, key: &InstanceKey) -> Stamp {
         let known = self
             .stamped(key)
-            .map_or(0, |known| known.stamp.at.0.saturating_add(1));
+            .map_or(0, |known| believed(now, known.stamp).at.0.saturating_add(1));
         Stamp {
             at: Wall(now.0.max(known)),
             node: self.node,
@@ -301,6 +309,15 @@ impl Overrides {
 
 /// The greater of two wins. Equal stamps are of one change, or of two nodes that took the same half of an id: then any
 /// rule will do that is the same on both sides.
-pub(crate) fn rank(stamped: Stamped) -> (Stamp, Option<&'static str>) {
-    (stamped.stamp, stamped.status.map(Status::as_str))
+pub(crate) fn rank(now: Wall, stamped: Stamped) -> (Stamp, Option<&'static str>) {
+    (believed(now, stamped.stamp), stamped.status.map(Status::as_str))
+}
+
+/// The stamp as it counts: from the beginning of time if its clock was wrong.
+fn believed(now: Wall, stamp: Stamp) -> Stamp {
+    if stamp.at.0 > now.0.saturating_add(AHEAD) {
+        Stamp { at: Wall(0), ..stamp }
+    } else {
+        stamp
+    }
 }

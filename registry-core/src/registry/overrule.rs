@@ -92,7 +92,7 @@ impl Registry {
         theirs: Stamped,
     ) -> bool {
         let until = self.ticks(now).after(millis(self.config.override_retention));
-        if !self.overrides.merge(key, theirs, until) {
+        if !self.overrides.merge(now.wall, key, theirs, until) {
             return false;
         }
         let Some(slot) = self.leases.find(key) else {

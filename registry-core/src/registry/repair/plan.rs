@@ -98,7 +98,7 @@ fn decide(now: Now, since: Duration, ours: Option<&Entry>, theirs: Option<&Entry
         (EntryState::Moving, _) | (_, EntryState::Moving) => NOTHING,
         (EntryState::Gone { .. }, EntryState::Gone { .. }) => NOTHING,
         (EntryState::Held { .. }, EntryState::Held { .. }) => match (copy(ours), copy(theirs)) {
-            (Some(ours), Some(theirs)) => compare(&ours, &theirs),
+            (Some(ours), Some(theirs)) => compare(now, &ours, &theirs),
             _ => NOTHING,
         },
         (EntryState::Held { age, .. }, EntryState::Gone { ago }) => {
@@ -135,12 +135,12 @@ fn copy(entry: &Entry) -> Option<Copy> {
     })
 }
 
-fn compare(ours: &Copy, theirs: &Copy) -> (bool, bool) {
+fn compare(now: Now, ours: &Copy, theirs: &Copy) -> (bool, bool) {
     let content = (theirs.dirty, theirs.content).cmp(&(ours.dirty, ours.content));
     let overridden = if ours.overridden.status == theirs.overridden.status {
         Ordering::Equal
     } else {
-        rank(theirs.overridden).cmp(&rank(ours.overridden))
+        rank(now.wall, theirs.overridden).cmp(&rank(now.wall, ours.overridden))
     };
     (
         content.is_gt() || overridden.is_gt(),

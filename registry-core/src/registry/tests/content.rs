@@ -9,8 +9,12 @@ use super::{Bench, instance, key, peer};
 use crate::command::Origin::{Client, Operator};
 use crate::command::{Changed, Registered, Renewed};
 use crate::config::{Compat, Config, PreservationConfig};
+use crate::content::content_hash;
+use crate::digest::{bucket, key_hash};
 use crate::event::{AppliedKind, Event};
 use crate::model::{Instance, InstanceKey, LeaseTerms, Status};
+use crate::repair::{Entry, EntryState, Learned, Offer, RepairAnswer, RepairRequest, Stamp, Stamped, Step};
+use crate::time::Wall;
 
 fn from(host: &str, dirty: Option<i64>) -> Instance {
     Instance {
@@ -453,4 +457,101 @@ fn events_tell_what_was_done_by_whom_without_gaps() {
         (6, 5, AppliedKind::Cancelled, Client, None),
     ];
     assert_eq!(applied, expected);
+}
+
+const DAY: u64 = 24 * 60 * 60 * 1_000;
+
+/// Another node offers what is held, with an override of that moment, and this is what is shown then.
+fn offered(bench: &mut Bench, status: Status, at: u64) -> Status {
+    let (at, node) = (Wall(at), u64::MAX);
+    let copy = Offer::Copy {
+        instance: Arc::new(instance(1)),
+        age: Duration::ZERO,
+        overridden: Some(Stamped {
+            status: Some(status),
+            stamp: Stamp { at, node },
+        }),
+    };
+    let exchange = RepairRequest::Exchange {
+        pull: Vec::new(),
+        push: Vec::from([copy]),
+    };
+    bench.registry.repair_answer(bench.now, peer(), exchange);
+    bench.drain();
+    bench.find(&key()).expect("it is held").instance.status
+}
+
+fn overrule(bench: &mut Bench, status: Status) {
+    let changed = bench
+        .registry
+        .set_override(bench.now, Operator, &key(), status, None);
+    assert_eq!(changed, Changed::Ok);
+    bench.drain();
+}
+
+#[test]
+fn an_override_of_a_clock_far_ahead_loses_against_every_other() {
+    let far = [u64::MAX, Bench::new(Config::default()).now.wall.0 + 2 * DAY];
+    for at in far {
+        let mut bench = Bench::new(Config::default());
+        bench.register(Client, instance(1));
+        let now = bench.now.wall.0;
+        assert_eq!(
+            offered(&mut bench, Status::OutOfService, at),
+            Status::OutOfService,
+            "nobody knows better"
+        );
+        assert_eq!(offered(&mut bench, Status::Starting, now), Status::Starting);
+        overrule(&mut bench, Status::Down);
+        assert_eq!(offered(&mut bench, Status::OutOfService, at), Status::Down);
+        // Nor is it asked for.
+        bench.advance(3_000);
+        let buckets = Vec::from([bucket(key_hash(&key()))]);
+        let entry = Entry {
+            key: key(),
+            dirty: 1,
+            state: EntryState::Held {
+                content: content_hash(&instance(1), instance(1).status),
+                overridden: Some(Status::OutOfService),
+                stamp: Some(Stamp {
+                    at: Wall(at),
+                    node: 1,
+                }),
+                age: Duration::ZERO,
+            },
+        };
+        let entries = Vec::from([entry]);
+        let (asked, step) = (bench.now.mono, Step::List { buckets });
+        let learned = bench
+            .registry
+            .learn(bench.now, peer(), asked, &step, RepairAnswer::List { entries });
+        let plan = Learned::Plan {
+            pull: Vec::new(),
+            push: Vec::from([key()]),
+            left: Vec::new(),
+        };
+        assert_eq!(learned, plan);
+    }
+}
+
+#[test]
+fn an_override_set_here_wins_over_what_is_held_whatever_the_clocks_say() {
+    let mut bench = Bench::new(Config::default());
+    bench.register(Client, instance(1));
+    let now = bench.now.wall.0;
+    assert_eq!(
+        offered(&mut bench, Status::OutOfService, now + DAY / 2),
+        Status::OutOfService
+    );
+    overrule(&mut bench, Status::Down);
+    assert_eq!(
+        offered(&mut bench, Status::OutOfService, now + DAY / 2),
+        Status::Down,
+        "the clock there is ahead of ours, but ours was set later"
+    );
+    // The clock here was wrong for a while.
+    bench.now.wall = Wall(u64::MAX);
+    overrule(&mut bench, Status::OutOfService);
+    bench.now.wall = Wall(now);
+    assert_eq!(offered(&mut bench, Status::Down, now), Status::Down);
 }
