@@ -84,6 +84,8 @@ pub struct Replicator {
     links: BTreeMap<PeerId, Arc<Link>>,
     /// What names gave when they were last resolved.
     round: Round,
+    /// Rounds of questions begun. Only the last one counts: sources may have changed since those before it.
+    rounds: u64,
     tasks: JoinSet<Ended>,
     errands: HashMap<Id, Errand>,
 }
@@ -105,7 +107,8 @@ enum Errand {
 enum Ended {
     /// Who answered, if somebody did, and what.
     Request(Option<NodeId>, Outcome),
-    Resolved(Round),
+    /// The round of this number, and what came of it.
+    Resolved(u64, Round),
     Located(PeerId, Vec<IpAddr>),
 }
 
@@ -132,6 +135,7 @@ impl Replicator {
             alarms,
             links: BTreeMap::new(),
             round: Round::default(),
+            rounds: 0,
             tasks: JoinSet::new(),
             errands: HashMap::new(),
         }
@@ -274,7 +278,8 @@ impl Replicator {
                 }
                 self.handle.outcome(&link.peer, id, node, outcome);
             }
-            (_, Some(Ended::Resolved(round))) => self.resolved(round),
+            (_, Some(Ended::Resolved(number, round))) if number == self.rounds => self.resolved(round),
+            (_, Some(Ended::Resolved(..))) => {}
             (_, Some(Ended::Located(peer, addresses))) => self.handle.set_addresses(&peer, addresses),
             (Some(Errand::Resolve), _) => self
                 .handle
@@ -286,10 +291,11 @@ impl Replicator {
     /// Resolves the names of peers, whose results come later. The old peers stay until then.
     fn resolve(&mut self) {
         let sources = self.handle.sources();
-        let (resolver, before) = (self.resolver, self.round.clone());
+        self.rounds += 1;
+        let (resolver, before, number) = (self.resolver, self.round.clone(), self.rounds);
         let task = self
             .tasks
-            .spawn(async move { Ended::Resolved(before.next(&sources, resolver).await) });
+            .spawn(async move { Ended::Resolved(number, before.next(&sources, resolver).await) });
         self.errands.insert(task.id(), Errand::Resolve);
     }
 

@@ -1,6 +1,12 @@
 //! Rounds of questions to a DNS server that says what a test wants.
 
+use std::sync::Arc;
+
+use eureka_registry_core::{Clock, Event, Mono, Now, RegistryHandle, Wall};
+
+use super::super::{Ended, Handle, Replicator, Settings};
 use super::*;
+use crate::config::Config;
 
 #[path = "../../../tests/it/driver/names.rs"]
 mod names;
@@ -141,4 +147,43 @@ async fn hosts_have_addresses() {
         ["127.0.0.1".parse::<IpAddr>().expect("an address")]
     );
     assert!(locate("no host", 1).await.is_empty());
+}
+
+/// It is always the beginning.
+struct Beginning;
+
+impl Clock for Beginning {
+    fn now(&self) -> Now {
+        Now {
+            mono: Mono(1),
+            wall: Wall(1),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_round_that_was_overtaken_does_not_bring_back_its_peers() {
+    let handle = Handle::new(Config::default(), Sources::default(), Arc::new(Beginning));
+    let registry = RegistryHandle::new(
+        eureka_registry_core::Config::default(),
+        Arc::new(Beginning),
+        Arc::new(|_: &Event| {}),
+    );
+    let (resolver, settings) = (Resolver::system(), Settings::default());
+    let mut replicator = Replicator::new(handle.clone(), registry, resolver, settings, Box::new(|_, _| {}));
+    let round = |url: &str| Round {
+        peers: Some(vec![PeerAddress::parse(url).expect("a URL")]),
+        ..Round::default()
+    };
+    let peers = |handle: &Handle| -> Vec<_> {
+        let facts = handle.facts().peers.into_iter();
+        facts.map(|peer| peer.peer.0.to_string()).collect()
+    };
+    // Two are under way: names are slow, and somebody has configured other peers meanwhile.
+    replicator.rounds = 2;
+    for (number, url) in [(2, "http://10.0.0.2:1"), (1, "http://10.0.0.1:1")] {
+        let id = tokio::spawn(async {}).id();
+        replicator.ended(Ok((id, Ended::Resolved(number, round(url)))));
+    }
+    assert_eq!(peers(&handle), ["http://10.0.0.2:1/eureka"]);
 }
