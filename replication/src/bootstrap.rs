@@ -156,7 +156,8 @@ impl Bootstrap {
         if let Some(source) = self.sources.get_mut(peer) {
             source.failed = true;
             source.answering = false;
-            source.next = now.after(self.retry_interval.max(retry_after.unwrap_or_default()));
+            let asked = retry_after.unwrap_or_default().min(self.wait_when_empty);
+            source.next = now.after(self.retry_interval.max(asked));
         }
     }
 

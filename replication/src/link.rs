@@ -279,14 +279,18 @@ impl Link {
         self.probe_due = now.mono.after(self.probe_interval(config));
     }
 
-    /// A batch was answered: the newer copies in the answer.
+    /// A batch was answered: the newer copies in the answer. One of which nothing was sent changes nothing.
     pub(crate) fn batch_answered(
         &mut self,
         now: Now,
         id: RequestId,
         outcomes: Vec<ItemOutcome>,
     ) -> Vec<Arc<Instance>> {
+        let is_proof = outcomes.iter().any(|outcome| *outcome != ItemOutcome::Void);
         let newer = self.peer.batch_answered(now, id, outcomes);
+        if !is_proof {
+            return newer;
+        }
         if self.peer.state() == LinkState::Up {
             self.settled(&Activity::Batch);
         } else {

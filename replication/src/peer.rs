@@ -185,6 +185,10 @@ impl Peer {
             newer.extend(self.item_answered(now, sent, outcome));
         }
         self.trim();
+        if !proven {
+            // Nothing was sent, because there was nothing left to say: that tells nothing of the peer.
+            return newer;
+        }
         self.single_too_large = false;
         self.most = self.most.saturating_add(self.most.div_ceil(GROWTH));
         if busy {

@@ -154,6 +154,22 @@ fn answers_to_probes_do_not_shorten_the_pauses_that_batches_earn() {
 }
 
 #[test]
+fn a_batch_of_which_nothing_was_sent_says_nothing_of_the_peer() {
+    for failure in [Failure::Busy, Failure::Unreachable, Failure::Misconfigured] {
+        let mut bench = waiting();
+        bench.batch();
+        bench.fail(failure);
+        let state = bench.peer.state();
+        bench.pass(bench.pause());
+        bench.batch();
+        bench.answer(vec![ItemOutcome::Void]);
+        let facts = bench.facts();
+        assert_eq!((facts.state, facts.last_success), (state, None), "{failure:?}");
+        assert!(bench.peer.is_idle());
+    }
+}
+
+#[test]
 fn a_batch_too_large_is_halved_and_grows_again() {
     let mut bench = Bench::new(PeerKind::Java);
     for number in 0..200 {
