@@ -87,7 +87,7 @@ fn probe_id(outputs: &[Output], name: &str) -> RequestId {
 }
 
 /// Answers the first probe of a peer.
-fn probe(mesh: &mut Mesh, now: Now, name: &str, probed: Probed) -> Vec<Output> {
+fn probe(now: Now, mesh: &mut Mesh, name: &str, probed: Probed) -> Vec<Output> {
     let id = probe_id(&drain(mesh), name);
     mesh.handle_outcome(now, &peer(name), id, probed.node, Outcome::Probed(probed));
     drain(mesh)
@@ -96,7 +96,7 @@ fn probe(mesh: &mut Mesh, now: Now, name: &str, probed: Probed) -> Vec<Output> {
 /// A mesh with one peer of ours that was empty, and which is open.
 fn settled() -> Mesh {
     let mut mesh = mesh(&[NORTH]);
-    let outputs = probe(&mut mesh, at(0), NORTH, ours(1));
+    let outputs = probe(at(0), &mut mesh, NORTH, ours(1));
     let [
         Output::Repair {
             id,
@@ -226,7 +226,7 @@ fn a_comparison_follows_each_probe_of_ours() {
 #[test]
 fn java_is_probed_every_thirty_seconds_and_never_compared() {
     let mut mesh = mesh(&[NORTH]);
-    let outputs = probe(&mut mesh, at(0), NORTH, java());
+    let outputs = probe(at(0), &mut mesh, NORTH, java());
     let [Output::Pull { id, .. }] = outputs.as_slice() else {
         panic!("{outputs:?}");
     };
@@ -472,7 +472,7 @@ fn a_newer_copy_in_an_answer_is_adopted_with_an_age() {
 #[test]
 fn a_node_of_ours_that_serves_no_repair_is_pulled_from_until_it_starts_again() {
     let mut mesh = mesh(&[NORTH]);
-    let outputs = probe(&mut mesh, at(0), NORTH, ours(1));
+    let outputs = probe(at(0), &mut mesh, NORTH, ours(1));
     let [Output::Repair { id, .. }] = outputs.as_slice() else {
         panic!("{outputs:?}");
     };
@@ -543,7 +543,7 @@ fn names_are_resolved_again_and_again() {
     assert_eq!((now.mono.0, outputs), (260_000, vec![Output::Resolve]));
     mesh.set_peers(now, vec![peer(NORTH)]);
     assert_eq!(mesh.facts(now).unresolved, None);
-    let outputs = probe(&mut mesh, now, NORTH, ours(1));
+    let outputs = probe(now, &mut mesh, NORTH, ours(1));
     let [
         Output::Repair {
             step: Step::Compare, ..

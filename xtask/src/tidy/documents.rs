@@ -105,7 +105,8 @@ impl<'ast> Visit<'ast> for Tests<'_> {
     }
 }
 
-/// A transcript is run because a test names it, or because a test runs all of its directory.
+/// A transcript is run because a test names it, or because a test runs all of its directory: reads it, or has the shared
+/// runner `check` it.
 fn transcripts(tree: &Tree, violations: &mut Vec<Violation>) {
     for file in tree.files() {
         let (directory, inside) = file.place();
@@ -123,6 +124,7 @@ fn transcripts(tree: &Tree, violations: &mut Vec<Violation>) {
             text.contains(&format!("\"{stem}\""))
                 || text.contains(&format!("{stem}.txt"))
                 || (text.contains("read_dir(") && text.contains("interaction"))
+                || (text.contains("check::<") && text.contains("(\"tests/interaction\")"))
         };
         if !sources.into_iter().any(|file| is_run(&file.text)) {
             violations.push(Violation::new(

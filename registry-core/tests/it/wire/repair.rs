@@ -319,13 +319,16 @@ fn the_form_of_every_request_is_fixed() {
     }
 }
 
-#[test]
-fn the_form_of_every_answer_is_fixed() {
-    let entry = |state| Entry {
+fn entry(state: EntryState) -> Entry {
+    Entry {
         key: key(),
         dirty: 7,
         state,
-    };
+    }
+}
+
+#[test]
+fn the_form_of_every_answer_is_fixed() {
     let held = EntryState::Held {
         content: u64::MAX,
         overridden: Some(Status::OutOfService),

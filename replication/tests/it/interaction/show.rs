@@ -37,7 +37,7 @@ pub(crate) fn seconds(duration: Duration) -> String {
 }
 
 /// What is not as usual between two nodes, and the counters that are not zero.
-pub(crate) fn peer(facts: &PeerFacts, now: Wall) -> String {
+pub(crate) fn peer(now: Wall, facts: &PeerFacts) -> String {
     let kind = match facts.kind {
         PeerKind::Ours => "ours",
         PeerKind::Java => "java",

@@ -490,7 +490,7 @@ impl World {
             if busy || !member.node.is_open(now) {
                 return false;
             }
-            seen.push((member.node.root(now), listed(&mut member.node, now)));
+            seen.push((member.node.root(now), listed(now, &mut member.node)));
         }
         seen.windows(2).all(|pair| pair[0] == pair[1])
     }
@@ -502,7 +502,7 @@ impl World {
         for (index, member) in members.filter(|(_, member)| !member.paused) {
             let held = if member.node.is_open(now) { "" } else { " (held)" };
             let name = format!("n{}{held}", index + 1);
-            let list = listed(&mut member.node, now);
+            let list = listed(now, &mut member.node);
             match groups.iter_mut().find(|(known, _)| *known == list) {
                 Some((_, names)) => names.push(name),
                 None => groups.push((list, vec![name])),
@@ -531,7 +531,7 @@ impl World {
         let facts = self.members[index].node.mesh.facts(self.now);
         let mut text = String::new();
         for peer in &facts.peers {
-            writeln!(text, "{}", show::peer(peer, self.now.wall)).expect("a string takes all");
+            writeln!(text, "{}", show::peer(self.now.wall, peer)).expect("a string takes all");
         }
         for (name, inbound) in &facts.strangers {
             writeln!(text, "{} requests={}", name.0, inbound.requests).expect("a string takes all");
@@ -600,7 +600,7 @@ fn address(index: usize) -> IpAddr {
 }
 
 /// What a node lists, in the order of keys.
-fn listed(node: &mut Node, now: Now) -> String {
+fn listed(now: Now, node: &mut Node) -> String {
     let snapshot = node.registry.snapshot(now);
     let lines: Vec<_> = snapshot.instances().map(|view| show::instance(view)).collect();
     if lines.is_empty() {

@@ -188,10 +188,7 @@ impl Reference {
         self.tombstones.remove(key);
         let own = copy.instance.overridden_status;
         let cleared = origin.is_peer() && own == Status::Unknown && kind == AppliedKind::Registered;
-        let kept = self
-            .overrides
-            .get(&scope)
-            .is_some_and(|(_, absent)| absent.is_some());
+        let kept = matches!(self.overrides.get(&scope), Some((_, Some(_))));
         if before.is_none() && cleared && kept {
             self.overrides.remove(&scope);
         }
