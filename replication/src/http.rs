@@ -34,6 +34,8 @@ const NODE: HeaderName = HeaderName::from_static("x-eureka-node");
 const IDLE_MAX: usize = 4;
 /// A connection that lay idle during so many calls of [`Transport::sweep`] is closed.
 const SWEEPS_MAX: u8 = 2;
+/// Longer answers are unpacked and read by threads that may block: that takes milliseconds for each of its megabytes.
+pub(crate) const HEAVY: usize = 1 << 20;
 /// What is wrong with an answer is told in so many characters: the answer itself may be quoted in it.
 const WHY: usize = 300;
 /// Smaller bodies are not worth compressing.

@@ -4,9 +4,10 @@ use bytes::Bytes;
 use eureka_registry_core::wire::{self, RepairKind, Route};
 use eureka_registry_core::{Origin, Step};
 use http::Method;
+use tokio::task::spawn_blocking;
 
 use super::link::Errand;
-use crate::http::{Asking, Failed};
+use crate::http::{Asking, Failed, HEAVY};
 use crate::message::{NodeId, Outcome};
 
 /// Longest answer: the lines of all buckets of a large registry.
@@ -32,11 +33,25 @@ pub(super) async fn repair(errand: Errand, step: Step) -> Result<(Option<NodeId>
     let answer = errand.link.transport.ask(&asking).await?;
     let node = answer.node();
     let body = answer.into_success(&asking, errand.own)?;
-    let answer = wire::read_repair_answer(kind, &body)
-        .map_err(|error| asking.garbage(format_args!("the answer is none: {error}"), node))?;
     let origin = Origin::Peer(errand.link.peer.clone());
-    let learned = errand.registry.learn(origin, asked, &step, answer);
-    Ok((node, Outcome::Learned(learned)))
+    let registry = errand.registry.clone();
+    let long = body.len() > HEAVY;
+    let learn = move || {
+        let answer = wire::read_repair_answer(kind, &body)?;
+        Ok::<_, wire::DecodeError>(registry.learn(origin, asked, &step, answer))
+    };
+    // The threads that serve clients have no half a second for it.
+    let learned = if long {
+        let learning = spawn_blocking(learn).await;
+        learning
+            .map_err(|_| asking.garbage("taking over the answer went wrong here: a bug of this node", node))?
+    } else {
+        learn()
+    };
+    match learned {
+        Ok(learned) => Ok((node, Outcome::Learned(learned))),
+        Err(error) => Err(asking.garbage(format_args!("the answer is none: {error}"), node)),
+    }
 }
 
 fn kind(step: &Step) -> RepairKind {

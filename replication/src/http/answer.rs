@@ -10,7 +10,9 @@ use http::header::{CONTENT_ENCODING, HeaderMap};
 use http::{Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
+use tokio::task::spawn_blocking;
 
+use super::HEAVY;
 use super::connection::{Lost, describe};
 
 /// Longest answer, as it comes.
@@ -45,6 +47,11 @@ pub(super) async fn collect(response: Response<Incoming>, longest: usize) -> Res
     let body = match head.headers.get(CONTENT_ENCODING).map(|value| value.as_bytes()) {
         None | Some(b"" | b"identity") => received.to_vec(),
         Some(_) if received.is_empty() => Vec::new(),
+        // What it becomes is not known before.
+        Some(b"gzip" | b"x-gzip") if received.len() > HEAVY / 16 => {
+            let unpacking = spawn_blocking(move || gunzip(&received, longest)).await;
+            unpacking.map_err(|_| Lost::Broken("unpacking the answer went wrong here".into()))??
+        }
         Some(b"gzip" | b"x-gzip") => gunzip(&received, longest)?,
         Some(_) => {
             return Err(Lost::Broken(

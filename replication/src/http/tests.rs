@@ -139,12 +139,29 @@ async fn answers_are_unpacked_up_to_their_limit() {
         outcome(Reply::Keep(small), LONG).await.expect("a success"),
         br#"{"a":1}"#
     );
+    let mut random = 1_u32;
+    let long: Vec<u8> = std::iter::repeat_with(|| {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        random.to_be_bytes()[0]
+    })
+    .take(1 << 19)
+    .collect();
+    let packed = answer::gzip(&long);
+    assert!(packed.len() > HEAVY / 16, "it is unpacked elsewhere");
+    assert_eq!(
+        outcome(Reply::Keep(written(200, &gzip, &packed)), LONG)
+            .await
+            .expect("a success"),
+        long
+    );
+    let cut = written(200, &gzip, &packed[..packed.len() / 2]);
     let bomb = written(200, &gzip, &answer::gzip(&vec![b' '; (1 << 20) + 1]));
     let broken = written(200, &gzip, b"this is not packed");
     let strange = written(200, &[("content-encoding", "br")], b"whatever");
     for (reply, why) in [
         (bomb, "longer than 1048576 bytes"),
         (broken, "cannot be unpacked"),
+        (cut, "cannot be unpacked"),
         (strange, "encoding"),
     ] {
         let (class, text) = failure(Reply::Keep(reply), LONG).await;

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use eureka_registry_core::wire::{self, BatchItem, Dialect, ItemAnswer, RepairKind, Route};
-use eureka_registry_core::{Changed, Origin, Reads, RegistryHandle, Renewed};
+use eureka_registry_core::{Changed, Instance, Origin, Reads, RegistryHandle, Renewed};
 use eureka_replication::driver::{Handle, Resolver};
 use eureka_replication::{AlarmKind, LinkState, NodeId, PeerKind, Sender};
 use flate2::read::GzDecoder;
@@ -224,6 +224,12 @@ async fn a_node_that_starts_late_copies_page_by_page() {
     for id in 0..2_500 {
         a.node.register("a", &id.to_string());
     }
+    let mut long = Instance::new("a", "long", "host", "10.0.0.1");
+    long.last_dirty = Some(1);
+    long.home_page_url = Some("x".repeat(2 << 20).as_str().into());
+    a.node
+        .registry
+        .register(Origin::Client, Arc::new(long), Duration::ZERO);
     a.node.handle.set_peer_sources(sources(&[of_b], &[]));
     let b = start(B, at_b, &[of_a]);
     b.node
@@ -231,7 +237,7 @@ async fn a_node_that_starts_late_copies_page_by_page() {
             node.registry.snapshot().reads() == Reads::Open
         })
         .await;
-    assert_eq!(b.node.registry.snapshot().hash(), "UP_2500_");
+    assert_eq!(b.node.registry.snapshot().hash(), "UP_2501_");
     let copies = a.server.received();
     let copies = copies
         .iter()
