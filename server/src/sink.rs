@@ -1,6 +1,7 @@
 //! What becomes of the registry's events: the mesh hears of them and counters count them at once, log lines are written by a
 //! task of their own.
 
+use std::fmt;
 use std::sync::Arc;
 
 use eureka_registry_core::{AppliedKind, Event, EventSink, Origin};
@@ -13,6 +14,9 @@ use crate::telemetry::Meters;
 
 /// Events that may wait to be logged; further ones are counted only.
 const WAITING_MAX: usize = 8192;
+
+/// Of a longer name, so many characters are logged: peers, and clients in their bodies, may send names of megabytes.
+const QUOTED_MAX: usize = 256;
 
 /// Receives events while the registry is locked, so it does next to nothing.
 #[derive(Debug)]
@@ -84,7 +88,7 @@ fn line(event: &Event) {
             origin,
             ..
         } => {
-            let (app, id) = (key.app(), key.id());
+            let (app, id) = (Quoted(key.app()), Quoted(key.id()));
             let origin = name(origin);
             match kind {
                 AppliedKind::Registered if before.is_none() => info!(?app, ?id, origin, "registered"),
@@ -99,9 +103,9 @@ fn line(event: &Event) {
             }
         }
         Event::Expired { key, .. } => {
-            info!(app = ?key.app(), id = ?key.id(), "evicted: its lease ran out");
+            info!(app = ?Quoted(key.app()), id = ?Quoted(key.id()), "evicted: its lease ran out");
         }
-        Event::Late { key } => debug!(app = ?key.app(), id = ?key.id(), "late"),
+        Event::Late { key } => debug!(app = ?Quoted(key.app()), id = ?Quoted(key.id()), "late"),
         Event::Preserving(began) => preserving(*began),
         _ => debug!(?event, "an event of a kind this server does not know"),
     }
@@ -123,5 +127,35 @@ fn name(origin: &Origin) -> &str {
         Origin::Operator => "operator",
         Origin::Own => "own",
         Origin::Peer(peer) => &peer.0,
+    }
+}
+
+/// A name as it is logged: quoted, for it may hold line breaks, and not in all its length.
+struct Quoted<'a>(&'a str);
+
+impl fmt::Debug for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(name) = self;
+        match name.char_indices().nth(QUOTED_MAX) {
+            None => fmt::Debug::fmt(name, f),
+            Some((end, _)) => write!(f, "{:?}... ({} bytes)", &name[..end], name.len()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_and_no_longer_than_is_read() {
+        assert_eq!(format!("{:?}", Quoted("a\nb")), r#""a\nb""#);
+        let longest = "ä".repeat(QUOTED_MAX);
+        assert_eq!(format!("{:?}", Quoted(&longest)), format!("{longest:?}"));
+        let long = "ä".repeat(1 << 20);
+        assert_eq!(
+            format!("{:?}", Quoted(&long)),
+            format!("{longest:?}... ({} bytes)", 2 << 20)
+        );
     }
 }
