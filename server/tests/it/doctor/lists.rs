@@ -60,6 +60,21 @@ fn a_node_of_ours_that_was_just_started() {
 }
 
 #[test]
+fn a_list_that_is_refused_for_too_much_to_do() {
+    let [a] = places();
+    let script = a.ours(&[]).sheds();
+    let a = a.serve(script);
+    let diagnosis = Diagnosis::compared(&[&a]);
+    diagnosis.is("list-unreadable", &[&a]);
+    diagnosis.evidence("503");
+    let remedy = diagnosis.findings[0]["remedy"].as_str();
+    assert!(
+        remedy.is_some_and(|text| text.contains("too much to do")),
+        "{remedy:?}"
+    );
+}
+
+#[test]
 fn a_list_that_is_empty_bytes() {
     let [a] = places();
     let script = a.java("a", &[]).lists_text("");

@@ -17,6 +17,8 @@ pub(super) struct Script {
     /// What the list shows where it is not the same.
     listed: Option<Vec<Fake>>,
     held: bool,
+    /// Lists are answered 503.
+    sheds: bool,
     preserving: bool,
     /// Its clock minus the true one.
     skew: i64,
@@ -191,6 +193,7 @@ impl Script {
             instances: Vec::new(),
             listed: None,
             held: false,
+            sheds: false,
             preserving: false,
             skew: 0,
             credentials: None,
@@ -217,6 +220,11 @@ impl Script {
 
     pub(super) fn held(mut self) -> Self {
         self.held = true;
+        self
+    }
+
+    pub(super) fn sheds(mut self) -> Self {
+        self.sheds = true;
         self
     }
 
@@ -292,6 +300,7 @@ impl Script {
         let ours = matches!(self.who, Who::Ours { .. });
         match path {
             "/eureka/apps" if self.held => (403, String::new()),
+            "/eureka/apps" if self.sheds => (503, String::new()),
             "/eureka/apps" => (200, self.apps()),
             "/eureka/status" => (200, self.status_page()),
             "/" if !ours => (

@@ -22,11 +22,19 @@ pub(super) fn holds(case: &mut Case<'_>) {
                 servers: vec![name.clone()],
                 sentence: format!("The list of {name} cannot be read: clients get nothing from it either."),
                 evidence: vec![format!("GET apps: {why}")],
-                remedy: "An empty 200 of Java's comes from one registration that its encoder cannot write; its log names the application.".to_owned(),
+                remedy: unreadable(why).to_owned(),
             }),
         }
     }
     case.report.findings.extend(findings);
+}
+
+fn unreadable(why: &str) -> &'static str {
+    if why == "status 503" {
+        "It has too much to do, or limits the rate of lists (ours: limits.*, eureka_requests_shed_total). Ask again later."
+    } else {
+        "An empty 200 of Java's comes from one registration that its encoder cannot write; its log names the application."
+    }
 }
 
 fn held(name: String, kind: Kind) -> Finding {
