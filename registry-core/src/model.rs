@@ -312,6 +312,11 @@ pub struct Instance {
     pub asg_name: Option<Arc<str>>,
 }
 
+/// What names, quotes and numbers of an instance take in JSON, in bytes, about.
+const ENCODED_BYTES: usize = 1_024;
+/// What quotes, colon and comma of a pair of metadata take.
+const PAIR_BYTES: usize = 6;
+
 impl Instance {
     /// An instance that is UP with ports 7001/7002 and everything optional absent: the defaults of a decoder.
     pub fn new(app: &str, id: &str, host_name: &str, ip_address: &str) -> Self {
@@ -345,6 +350,46 @@ impl Instance {
             last_dirty: None,
             asg_name: None,
         }
+    }
+
+    /// Names, addresses and URLs: every text of it but metadata.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        let optional = [
+            &self.instance_id,
+            &self.app_group,
+            &self.sid,
+            &self.home_page_url,
+            &self.status_page_url,
+            &self.health_check_url,
+            &self.secure_health_check_url,
+            &self.vip_address,
+            &self.secure_vip_address,
+            &self.asg_name,
+        ];
+        let named = [&*self.app, &self.host_name, &self.ip_address];
+        named
+            .into_iter()
+            .chain(optional.into_iter().flatten().map(|text| &**text))
+    }
+
+    /// Bytes of all keys and values of its metadata and of its machine's: what the limit on metadata counts.
+    pub fn metadata_bytes(&self) -> usize {
+        self.all_metadata().map(Metadata::bytes).sum()
+    }
+
+    /// About how many bytes it takes in JSON at most; a character may have to be escaped.
+    pub fn encoded_bytes(&self) -> usize {
+        let pairs: usize = self.all_metadata().map(Metadata::len).sum();
+        let texts: usize = self.texts().map(str::len).sum();
+        ENCODED_BYTES + 2 * (texts + self.metadata_bytes() + PAIR_BYTES * pairs)
+    }
+
+    fn all_metadata(&self) -> impl Iterator<Item = &Metadata> {
+        let machine = match &self.data_center {
+            DataCenter::Amazon(machine) => Some(machine),
+            DataCenter::MyOwn | DataCenter::Netflix => None,
+        };
+        [&self.metadata].into_iter().chain(machine)
     }
 
     /// The effective id: `instanceId` unless it is empty, else Amazon's `instance-id`, else the host name.

@@ -6,8 +6,9 @@ use alloc::vec::Vec;
 use crate::command::{Origin, PeerId};
 use crate::watch::Ticks;
 
-/// At most this many peers are told apart; leases heard through further ones are never held for their silence.
-const LIMIT: usize = 1_000;
+/// At most this many peers are told apart, enough for years of pods whose addresses change; leases heard through further
+/// ones are never held for their silence.
+const LIMIT: usize = 60_000;
 
 /// Stands for a peer inside a lease.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -4,7 +4,8 @@
 //!
 //! 1. No peers, or none but this very node: open at once.
 //! 2. Somebody gave a copy that is not empty and fits what it says of itself: open as soon as all peers that can be
-//!    reached are merged. A peer that cannot be reached delays that by its first attempt; one whose copies never fit, by three.
+//!    reached are merged. A peer that cannot be reached delays that by its first attempt; one whose copies never fit, by three;
+//!    one that hangs or never ends, by half a minute.
 //! 3. Everybody answered, and all are empty or hold their own lists: open, but hold reads for a while, in which clients come back.
 //! 4. Otherwise somebody could not be asked and nobody had anything: wait, and try again now and then.
 //!    After `wait_when_empty` open in any case.
@@ -21,6 +22,8 @@ use crate::message::Pulled;
 const UNFIT: u32 = 3;
 /// A copy that has twice as much as it is said to have, and this much more, has no end.
 const SLACK: usize = 1_000;
+/// Once one copy is there, nobody waits longer than this for the others: what they have, repair brings.
+const COMPANY: Duration = Duration::from_secs(30);
 /// Reads stay held until no renewal was answered Missing for this long.
 const QUIET: Duration = Duration::from_secs(10);
 
@@ -32,6 +35,8 @@ pub(crate) struct Bootstrap {
     retry_interval: Duration,
     began: Mono,
     phase: Phase,
+    /// Since when somebody's copy is here and fits.
+    checked: Option<Mono>,
     sources: BTreeMap<PeerId, Source>,
 }
 
@@ -98,6 +103,7 @@ impl Bootstrap {
             retry_interval: config.retry_interval,
             began: now,
             phase: Phase::Waiting,
+            checked: None,
             sources: BTreeMap::new(),
         }
     }
@@ -202,6 +208,9 @@ impl Bootstrap {
 
     /// Whether reads may be opened now: said once.
     pub(crate) fn decide(&mut self, now: Mono) -> Option<Opening> {
+        if self.checked.is_none() && self.has_copy() {
+            self.checked = Some(now);
+        }
         let opening = match self.phase {
             Phase::Waiting => self.given_up(now),
             Phase::Copying => self.judge(now).or_else(|| self.given_up(now)),
@@ -219,16 +228,25 @@ impl Bootstrap {
 
     /// When [`decide`](Self::decide) will open in any case.
     pub(crate) fn poll_timeout(&self) -> Option<Mono> {
-        (self.phase != Phase::Open).then(|| self.began.after(self.wait_when_empty))
+        let in_any_case = self.began.after(self.wait_when_empty);
+        let alone = self.checked.map(|since| since.after(COMPANY));
+        (self.phase != Phase::Open).then(|| alone.map_or(in_any_case, |alone| alone.min(in_any_case)))
+    }
+
+    fn has_copy(&self) -> bool {
+        let mut sources = self.sources.values();
+        sources.any(|source| matches!(source.state, SourceState::Checked(_)))
     }
 
     fn judge(&self, now: Mono) -> Option<Opening> {
         let own = |source: &&Source| source.state != SourceState::Own;
         let sources = || self.sources.values().filter(own);
-        let checked = sources().any(|source| matches!(source.state, SourceState::Checked(_)));
+        let checked = self.has_copy();
+        let waited = self.checked.is_some_and(|since| now >= since.after(COMPANY));
         let done = |source: &Source| source.state != SourceState::Pending;
         let nobody = sources().next().is_none();
-        if nobody || (checked && sources().all(|source| done(source) || source.cannot_be_had())) {
+        let complete = sources().all(|source| done(source) || source.cannot_be_had());
+        if nobody || (checked && (complete || waited)) {
             Some(self.opening(None))
         } else if !checked && sources().all(done) {
             let left = self.wait_when_empty.saturating_sub(now.since(self.began));

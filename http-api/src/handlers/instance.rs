@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use eureka_registry_core::wire;
-use eureka_registry_core::{DataCenter, Instance, InstanceKey, LeaseView, Origin, Status};
+use eureka_registry_core::{Instance, InstanceKey, LeaseView, Origin, Status};
 
 use super::java;
 use crate::Answer;
@@ -149,10 +149,10 @@ pub(crate) fn metadata(call: &Call<'_>, app: &str, id: &str) -> Result<Answer, R
     }
     let key = InstanceKey::new(app, id);
     let view = call.registry().find(&key).ok_or(Refusal::NotFound)?;
-    let mut merged = view.instance.metadata.clone();
-    merged.extend(entries.iter().cloned());
+    let mut merged = Instance::clone(&view.instance);
+    merged.metadata.extend(entries.iter().cloned());
     let limit = call.config().limits.metadata;
-    if merged.bytes() + machine_bytes(&view.instance) > limit {
+    if merged.metadata_bytes() > limit {
         return Err(Refusal::TooLarge(TooLarge::Metadata(limit)));
     }
     // Java ignores the replication header here.
@@ -171,37 +171,14 @@ fn single(call: &Call<'_>, view: Option<LeaseView>, part: Part) -> Result<Answer
 /// What one client registers is sent to every reader, and is work for the registry: each of the virtual addresses is
 /// filed. A text that no URL can hold could not be asked for anyway.
 fn within_limits(instance: &Instance, limits: Limits) -> Result<(), Refusal> {
-    if instance.metadata.bytes() + machine_bytes(instance) > limits.metadata {
+    if instance.metadata_bytes() > limits.metadata {
         return Err(Refusal::TooLarge(TooLarge::Metadata(limits.metadata)));
     }
-    let optional = [
-        &instance.instance_id,
-        &instance.app_group,
-        &instance.sid,
-        &instance.home_page_url,
-        &instance.status_page_url,
-        &instance.health_check_url,
-        &instance.secure_health_check_url,
-        &instance.vip_address,
-        &instance.secure_vip_address,
-        &instance.asg_name,
-    ];
-    let mut texts = optional.into_iter().flatten();
-    let all_fit = texts.all(|text| text.len() <= limits.url)
-        && instance.host_name.len() <= limits.url
-        && instance.ip_address.len() <= limits.url;
+    let all_fit = instance.texts().all(|text| text.len() <= limits.url);
     if all_fit {
         Ok(())
     } else {
         Err(Refusal::TooLarge(TooLarge::Text(limits.url)))
-    }
-}
-
-/// Bytes of the metadata of the Amazon machine an instance runs on.
-fn machine_bytes(instance: &Instance) -> usize {
-    match &instance.data_center {
-        DataCenter::Amazon(machine) => machine.bytes(),
-        DataCenter::MyOwn | DataCenter::Netflix => 0,
     }
 }
 

@@ -10,7 +10,7 @@ use super::{Registry, before};
 use crate::command::{Origin, Registered};
 use crate::digest::{key_hash, shown_override};
 use crate::lease::Lease;
-use crate::model::{DataCenter, Instance, InstanceKey};
+use crate::model::InstanceKey;
 use crate::repair::{
     BUCKETS, EXCHANGE_MAX, Entry, EntryState, LATE_MAX, LIST_MAX, Learned, Offer, RepairAnswer,
     RepairRequest, Step,
@@ -22,10 +22,8 @@ use crate::watch::Moment;
 const SETTLED: usize = 64;
 /// An exchange ends when it is about this long on the wire, in bytes.
 const EXCHANGE_BYTES: usize = 1 << 20;
-/// What an instance takes on the wire besides its texts and metadata, in bytes, about.
-const INSTANCE_BYTES: usize = 1_024;
-/// What a pair of metadata takes besides its texts.
-const PAIR_BYTES: usize = 6;
+/// What a cancel takes on the wire, in bytes, about.
+const CANCEL_BYTES: usize = 128;
 /// A page of a copy looks at most at this many leases, those included that have run out.
 const COPY_LOOKS: usize = 2 * EXCHANGE_MAX;
 
@@ -431,31 +429,7 @@ fn elapsed(now: Now, since: Moment) -> Duration {
 /// About how many bytes it takes on the wire.
 fn size(offer: &Offer) -> usize {
     match offer {
-        Offer::Copy { instance, .. } => instance_size(instance),
-        Offer::Gone { .. } => INSTANCE_BYTES / 8,
+        Offer::Copy { instance, .. } => instance.encoded_bytes(),
+        Offer::Gone { .. } => CANCEL_BYTES,
     }
-}
-
-/// A client may make any of the texts as long as a URL, and choose characters that are escaped.
-fn instance_size(instance: &Instance) -> usize {
-    let optional = [
-        &instance.instance_id,
-        &instance.app_group,
-        &instance.sid,
-        &instance.home_page_url,
-        &instance.status_page_url,
-        &instance.health_check_url,
-        &instance.secure_health_check_url,
-        &instance.vip_address,
-        &instance.secure_vip_address,
-        &instance.asg_name,
-    ];
-    let texts: usize = optional.into_iter().flatten().map(|text| text.len()).sum();
-    let named = instance.app.len() + instance.host_name.len() + instance.ip_address.len();
-    let machine = match &instance.data_center {
-        DataCenter::Amazon(machine) => machine.bytes() + PAIR_BYTES * machine.len(),
-        DataCenter::MyOwn | DataCenter::Netflix => 0,
-    };
-    let metadata = instance.metadata.bytes() + PAIR_BYTES * instance.metadata.len();
-    INSTANCE_BYTES + 2 * (texts + named + machine + metadata)
 }

@@ -87,6 +87,18 @@ fn a_url_that_led_here_may_lead_elsewhere_later() {
 }
 
 #[test]
+fn a_peer_that_hangs_or_never_ends_does_not_keep_a_copy_from_its_readers() {
+    let mut bootstrap = start(&["a", "b"]);
+    copied(&mut bootstrap, "b", 5);
+    assert_eq!(bootstrap.decide(at(2)), None);
+    assert_eq!(bootstrap.poll_timeout(), Some(at(32)));
+    // Page after page, and always more.
+    bootstrap.copied(at(31), &peer("a"), 10, Some(key("x")), (1_000_000, false));
+    assert_eq!(bootstrap.decide(at(31)), None);
+    assert_eq!(bootstrap.decide(at(32)), opened(5));
+}
+
+#[test]
 fn a_copy_opens_when_all_peers_are_merged() {
     let mut bootstrap = start(&["a", "b"]);
     copied(&mut bootstrap, "a", 10);

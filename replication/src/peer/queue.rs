@@ -12,8 +12,6 @@ use crate::message::{Action, Item};
 const PATIENCE_OURS: u64 = 5_000;
 /// What everything but a registration takes in a batch, about.
 const ITEM_BYTES: u32 = 160;
-/// What names, quotes and numbers of a registration take, about.
-const REGISTRATION_BYTES: usize = 1_000;
 /// Registrations whose instance was not at hand when they were noted.
 const UNSEEN_REGISTRATION_BYTES: u32 = 2_000;
 /// So many instances are looked at in one call, at most: those whose time has passed are not sent, but cost time.
@@ -104,7 +102,7 @@ impl Note {
     /// `instance`: as it is after a registration, if it is at hand.
     pub(super) fn new(now: Mono, action: Action, instance: Option<&Instance>) -> Self {
         let bytes = match (action, instance) {
-            (Action::Register, Some(instance)) => registration_bytes(instance),
+            (Action::Register, Some(instance)) => u32::try_from(instance.encoded_bytes()).unwrap_or(u32::MAX),
             (Action::Register, None) => UNSEEN_REGISTRATION_BYTES,
             (Action::Cancel | Action::Override | Action::ClearOverride | Action::Renew, _) => ITEM_BYTES,
         };
@@ -446,24 +444,4 @@ impl Entry {
             since: self.since,
         });
     }
-}
-
-fn registration_bytes(instance: &Instance) -> u32 {
-    let texts = [
-        &instance.instance_id,
-        &instance.app_group,
-        &instance.sid,
-        &instance.home_page_url,
-        &instance.status_page_url,
-        &instance.health_check_url,
-        &instance.secure_health_check_url,
-        &instance.vip_address,
-        &instance.secure_vip_address,
-        &instance.asg_name,
-    ];
-    let texts: usize = texts.into_iter().flatten().map(|text| text.len()).sum();
-    let names = instance.app.len() + instance.host_name.len() + instance.ip_address.len();
-    // Quotes, colon and comma of each pair.
-    let metadata = instance.metadata.bytes() + 6 * instance.metadata.len();
-    u32::try_from(REGISTRATION_BYTES + texts + names + metadata).unwrap_or(u32::MAX)
 }

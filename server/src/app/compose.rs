@@ -46,6 +46,10 @@ pub(super) fn registry(
             ..preset.preservation
         },
         override_retention: settings.overrides.retention,
+        // A node that missed a cancel must still hear of it in a comparison.
+        tombstone_retention: preset
+            .tombstone_retention
+            .max(2 * settings.replication.digest_interval),
         ..preset
     }
 }

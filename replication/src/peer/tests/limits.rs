@@ -202,7 +202,7 @@ fn a_storm_of_not_founds_stays_within_limit_and_rate() {
 #[test]
 fn batches_to_java_are_limited_by_items_and_to_ours_by_bytes() {
     let config = Config {
-        batch_bytes: 10_000,
+        batch_bytes: 17_000,
         batch_items_java: 3,
         ..Config::default()
     };
