@@ -66,6 +66,8 @@ pub(crate) struct Asking {
     pub(crate) within: Duration,
     /// Longest answer, unpacked.
     pub(crate) longest: usize,
+    /// Over a new connection: who answers is who is behind the address now, also if that is a balancer's.
+    pub(crate) anew: bool,
 }
 
 impl Asking {
@@ -173,7 +175,8 @@ impl Transport {
 
     async fn exchange(&self, asking: &Asking, phase: &mut Phase) -> Result<Answer, Lost> {
         let (body, encoding) = packed(asking);
-        if let Some(mut connection) = self.kept() {
+        let kept = if asking.anew { None } else { self.kept() };
+        if let Some(mut connection) = kept {
             *phase = Phase::Waiting;
             match connection
                 .exchange(self.request(asking, &body, encoding), asking.longest)

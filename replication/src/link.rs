@@ -40,8 +40,8 @@ pub(crate) struct Link {
     /// The same node is behind another address that is used.
     pub(crate) same_as: Option<PeerId>,
     probe_due: Mono,
-    /// Probe it whatever back-off there is: it has just been heard of.
-    knock: bool,
+    /// Probe it then, whatever back-off there is: it has been heard of.
+    knock: Option<Mono>,
     probed: Option<Mono>,
     probes: u64,
     probe: Option<RequestId>,
@@ -119,7 +119,7 @@ impl Link {
             plain: None,
             same_as: None,
             probe_due: now.mono,
-            knock: false,
+            knock: None,
             probed: None,
             probes: 0,
             probe: None,
@@ -182,7 +182,9 @@ impl Link {
             let id = next_id();
             tell(Output::Probe { peer: peer(), id });
             self.probe = Some(id);
-            self.knock = false;
+            if self.knock.take().is_some() {
+                self.blame = None;
+            }
             self.probed = Some(now.mono);
             self.probe_due = now.mono.after(self.probe_interval(config));
             self.probes += 1;
@@ -225,10 +227,8 @@ impl Link {
 
     /// A node came from its address, or may have, that is not known.
     pub(crate) fn knock(&mut self, now: Now) {
-        if self.probed.is_none_or(|last| now.mono.since(last) >= KNOCK) {
-            self.knock = true;
-            self.blame = None;
-        }
+        let earliest = self.probed.map_or(now.mono, |last| last.after(KNOCK));
+        self.knock.get_or_insert(earliest.max(now.mono));
     }
 
     /// The request that ended now, if it is under way.
@@ -511,8 +511,10 @@ impl Link {
         match bootstrap.due(&self.id) {
             Some(due) if self.kind == PeerKind::Unknown => Some(due),
             Some(_) => None,
-            None if self.knock => Some(self.probe_due.min(self.added)),
-            None => Some(self.not_blocked(self.probe_due)),
+            None => {
+                let regular = self.not_blocked(self.probe_due);
+                Some(self.knock.map_or(regular, |at| at.min(regular)))
+            }
         }
     }
 

@@ -69,7 +69,10 @@ struct PeerBody {
 /// know. What it then says to a batch is another matter.
 pub(super) async fn probe(errand: Errand) -> Result<(Option<NodeId>, Outcome), Failed> {
     let now = || errand.registry.now().mono;
-    let asking = asking(&errand, &Route::Node);
+    let asking = Asking {
+        anew: true,
+        ..asking(&errand, &Route::Node)
+    };
     let asked = now();
     let answer = errand.link.transport.ask(&asking).await?;
     let answered = now();
@@ -106,6 +109,7 @@ fn asking(errand: &Errand, route: &Route) -> Asking {
         compressed: false,
         within: errand.settings.request_timeout,
         longest: LONGEST,
+        anew: false,
     }
 }
 

@@ -24,6 +24,7 @@ pub(super) async fn pull(errand: Errand) -> Result<(Option<NodeId>, Outcome), Fa
         compressed: false,
         within: errand.settings.copy_timeout,
         longest: LONGEST,
+        anew: false,
     };
     let answer = errand.link.transport.ask(&asking).await?;
     let node = answer.node();

@@ -29,6 +29,7 @@ pub(super) async fn repair(errand: Errand, step: Step) -> Result<(Option<NodeId>
             RepairKind::List | RepairKind::Exchange | RepairKind::Copy => settings.copy_timeout,
         },
         longest: LONGEST,
+        anew: false,
     };
     let answer = errand.link.transport.ask(&asking).await?;
     let node = answer.node();

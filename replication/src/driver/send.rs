@@ -30,6 +30,7 @@ pub(super) async fn send(errand: Errand, items: Vec<Item>) -> Result<(Option<Nod
         compressed: errand.link.is_ours(),
         within: errand.settings.request_timeout,
         longest: LONGEST,
+        anew: false,
     };
     let answer = transport.ask(&asking).await?;
     let node = answer.node();

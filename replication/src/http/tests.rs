@@ -36,6 +36,7 @@ fn asking(body: &[u8], within: Duration) -> Asking {
         compressed: false,
         within,
         longest: 1 << 20,
+        anew: false,
     }
 }
 
@@ -315,6 +316,21 @@ async fn requests_are_those_of_a_java_server_and_name_the_node() {
         "never shown"
     );
     assert!(!format!("{transport:?}").contains("pass word"), "never shown");
+}
+
+#[tokio::test]
+async fn a_probe_takes_a_new_connection_and_the_next_request_takes_that_one() {
+    let peer = Scripted::start(|_| Reply::Keep(json(200, "{}"))).await;
+    let transport = transport(peer.address, LONG);
+    for anew in [false, true, false] {
+        let asking = Asking {
+            anew,
+            ..asking(b"{}", LONG)
+        };
+        asked(&transport, &asking).await.expect("a success");
+    }
+    let counts = transport.counts();
+    assert_eq!((counts.opened, counts.reused), (2, 1));
 }
 
 #[tokio::test]
