@@ -228,7 +228,7 @@ impl Link {
     /// A node came from its address, or may have, that is not known.
     pub(crate) fn knock(&mut self, now: Now) {
         let earliest = self.probed.map_or(now.mono, |last| last.after(KNOCK));
-        self.knock.get_or_insert(earliest.max(now.mono));
+        self.knock = self.knock.or_else(|| Some(earliest.max(now.mono)));
     }
 
     /// The request that ended now, if it is under way.
