@@ -11,6 +11,8 @@ use crate::facts::Inbound;
 
 /// At most this many strangers are told apart; all others share one name.
 const STRANGERS: usize = 100;
+/// A stranger not heard of for this long is not shown any more.
+const SHOWN: Duration = Duration::from_secs(300);
 /// A stranger not heard of for this long makes room for another.
 const FORGOTTEN: Duration = Duration::from_secs(3_600);
 
@@ -60,9 +62,10 @@ impl Strangers {
         name
     }
 
-    /// In the order of their names.
+    /// Those heard of lately, in the order of their names: a peer may be a stranger for as long as it has not been probed.
     pub(crate) fn facts(&self, now: Now) -> Vec<(PeerId, Inbound)> {
-        let senders = self.senders.iter();
+        let lately = |arrivals: &Arrivals| arrivals.last.is_some_and(|last| now.mono.since(last) < SHOWN);
+        let senders = self.senders.iter().filter(|(_, arrivals)| lately(arrivals));
         senders
             .map(|(name, arrivals)| (name.clone(), arrivals.facts(now)))
             .collect()
@@ -107,6 +110,22 @@ mod tests {
             2,
             "the one that came again, and the new one"
         );
+    }
+
+    #[test]
+    fn who_was_a_stranger_for_a_moment_is_not_shown_for_long() {
+        let mut strangers = Strangers::default();
+        strangers.note(Mono(0), None);
+        let shown = |secs: u64| {
+            let mono = Mono(secs * 1_000);
+            strangers
+                .facts(Now {
+                    mono,
+                    ..Now::default()
+                })
+                .len()
+        };
+        assert_eq!((shown(299), shown(300)), (1, 0));
     }
 
     #[test]

@@ -12,6 +12,9 @@ use crate::config::Settings;
 /// Lease durations are so many renewals long, as everybody's are by default.
 const RENEWALS_PER_LEASE: u32 = 3;
 
+/// By then a new node knows its peers.
+const FIRST_RENEWAL: Duration = Duration::from_secs(2);
+
 /// The instance that stands for this node in its own registry. Java servers call a peer available only while they see
 /// one under their own application name whose host is that of the peer's URL.
 #[derive(Debug)]
@@ -88,9 +91,12 @@ impl OwnInstance {
     /// Renews for ever, and registers again should it be forgotten.
     async fn keep_registered(&self) {
         let key = self.key();
+        let interval = Duration::from_secs(self.instance.lease.renewal_interval_secs.into());
+        // The peers were not known yet when it registered: its first renewal tells them.
+        let mut pause = interval.min(FIRST_RENEWAL);
         loop {
-            let interval = self.instance.lease.renewal_interval_secs;
-            tokio::time::sleep(Duration::from_secs(interval.into())).await;
+            tokio::time::sleep(pause).await;
+            pause = interval;
             let renewed = self
                 .registry
                 .renew(Origin::Own, &key, self.instance.last_dirty, None);

@@ -70,9 +70,11 @@ fn row(now: Now, peer: &PeerFacts, out: &mut Html) {
     cell(&exactly(peer.lag), out);
     cell(&peer.queue.to_string(), out);
     cell(&last(now, peer.inbound.last), out);
-    let differs = peer
-        .diverged
-        .map_or_else(|| "no".to_owned(), |for_| format!("for {}", span(for_)));
+    let differs = match peer.diverged {
+        Some(since) => format!("for {}", span(since)),
+        None if peer.digests > 0 => "no".to_owned(),
+        None => "not compared".to_owned(),
+    };
     cell(&differs, out);
     out.raw("</td></tr>\n");
 }
