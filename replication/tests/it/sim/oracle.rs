@@ -1,6 +1,6 @@
 //! What must hold. Definitions:
 //!
-//! *Live*: some server accepted a heartbeat of the instance within its lease duration. *Ghost*: crashed or cancelled,
+//! *Live*: some server accepted a heartbeat of the instance within its lease duration, and no old cancel came since. *Ghost*: crashed or cancelled,
 //! listed later than duration + eviction interval + 30 s, outside preservation and hold. *Converged*: equal root hashes
 //! and equal lists up to lease times. *Silent*: between two root exchanges no message but first-hand renewals.
 
@@ -34,6 +34,9 @@ pub(super) fn event(world: &mut World, node: usize, event: &Event) {
         } => {
             let client = Client::index(key);
             world.note(|| format!("n{node} {kind:?} {key} from {origin:?}"));
+            if *kind == AppliedKind::Cancelled && origin.is_peer() {
+                world.watch.buried(at, client, node);
+            }
             let known = &mut world.watch.nodes[node].leases[client];
             applied(at, known, *kind, origin);
         }
@@ -47,6 +50,29 @@ pub(super) fn event(world: &mut World, node: usize, event: &Event) {
             world.watch.nodes[node].preserving = *preserving;
         }
         _ => {}
+    }
+}
+
+/// A batch comes to a server. A cancel in it may be older than the registration that brought the instance back: it left
+/// before, and the receiver stood still, or a way was bad, or it was overtaken. Neither a timestamp nor an age is in it, so
+/// it cannot be told from a new one: see docs/repair.md.
+pub(super) fn arriving(world: &mut World, from: usize, to: usize, request: &Request) {
+    let Request::Batch(items) = request else { return };
+    if from == to && !world.scenario.nodes[to].java {
+        // It is not applied.
+        return;
+    }
+    for item in items {
+        let Sending::Cancel(key) = item else { continue };
+        let client = Client::index(key);
+        let now = world.now(to);
+        let registry = world.servers[to].registry();
+        let held = registry.is_some_and(|registry| registry.lease(now, key).is_some());
+        let truth = &world.watch.clients[client];
+        if held && truth.cancels > 0 && truth.cancelled.is_none() {
+            world.note(|| format!("an old cancel of {key} of n{from} comes to n{to}"));
+            world.watch.struck(client);
+        }
     }
 }
 
@@ -86,7 +112,13 @@ fn expired(world: &mut World, node: usize, key: &InstanceKey) {
     let Some((heard, via)) = seen.leases[client].heard.clone() else {
         return;
     };
-    let (watched, pauses) = seen.watched(at, heard);
+    let ours = !world.scenario.nodes[node].java;
+    // Java counts its pauses like any other time; only for an eviction run that comes late it makes up.
+    let (watched, pauses) = if ours {
+        seen.watched(at, heard)
+    } else {
+        (at - heard, 0)
+    };
     let duration = world.watch.clients[client].duration;
     let slack = 2_000 * (pauses + 1);
     if watched + slack < duration {
@@ -101,7 +133,6 @@ fn expired(world: &mut World, node: usize, key: &InstanceKey) {
     let isolated = others
         .into_iter()
         .all(|other| world.links.open_for(at, node, other) == 0);
-    let ours = !world.scenario.nodes[node].java;
     let since_boot = at - world.watch.nodes[node].booted;
     if ours && isolated && via.is_some() && since_boot > 3 * duration && pauses == 0 && watched < 3 * duration
     {
@@ -292,7 +323,10 @@ fn missing(world: &mut World, node: usize, client: usize) {
         return;
     }
     let truth = &world.watch.clients[client];
-    if !truth.is_live(at) || truth.since + SETTLED > at {
+    // A cancel under a greater dirty timestamp, taken where nobody heard that the instance is back, wins against copies of
+    // copies until the server at which it registered has learned of it: see docs/repair.md.
+    let buried = world.watch.nodes[node].leases[client].buried;
+    if !truth.is_live(at) || truth.since.max(buried) + SETTLED > at {
         return;
     }
     let source = (0..world.servers.len()).find(|source| {

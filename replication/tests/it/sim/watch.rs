@@ -34,6 +34,8 @@ pub(super) struct Truth {
     pub(super) touched: u64,
     /// When and where it was cancelled, if it has not been back.
     pub(super) cancelled: Option<(u64, usize)>,
+    /// How often it was cancelled.
+    pub(super) cancels: u64,
     /// Whether an operator ever did something to it.
     pub(super) operated: bool,
 }
@@ -56,6 +58,10 @@ pub(super) struct Seen {
 pub(super) struct Known {
     /// When it last heard of it, and through whom; `None` if that cannot be told.
     pub(super) heard: Option<(u64, Option<PeerId>)>,
+    /// When another server's cancel took it away although it was back.
+    pub(super) buried: u64,
+    /// Of so many cancels is that the last.
+    pub(super) cancels: u64,
     /// For how long it has listed it although it should not, in milliseconds.
     pub(super) ghost: u64,
     /// When it was last told first-hand, by [`Action`].
@@ -71,6 +77,7 @@ impl Watch {
             since: 0,
             touched: 0,
             cancelled: None,
+            cancels: 0,
             operated: false,
         });
         let nodes = scenario.nodes.iter().map(|plan| Seen {
@@ -114,8 +121,26 @@ impl Watch {
     pub(super) fn cancelled(&mut self, at: u64, client: usize, node: usize) {
         let truth = &mut self.clients[client];
         truth.cancelled = Some((at, node));
+        truth.cancels += 1;
         truth.accepted.fill(0);
         truth.touched = at;
+    }
+
+    /// An old cancel came to a server when the instance was back already: it may be gone everywhere until its next
+    /// heartbeat, which begins its life anew.
+    pub(super) fn struck(&mut self, client: usize) {
+        self.clients[client].accepted.fill(0);
+    }
+
+    /// A server has cancelled an instance because another one told it. If it is back since, that may take it away once for
+    /// each cancel.
+    pub(super) fn buried(&mut self, at: u64, client: usize, node: usize) {
+        let truth = &self.clients[client];
+        let known = &mut self.nodes[node].leases[client];
+        if truth.cancelled.is_none() && known.cancels < truth.cancels {
+            known.cancels = truth.cancels;
+            known.buried = at;
+        }
     }
 
     /// An operator changed something.

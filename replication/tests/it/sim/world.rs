@@ -411,6 +411,7 @@ impl World {
             }
             return;
         }
+        super::oracle::arriving(self, from, to, &letter.outgoing.request);
         let now = self.now(to);
         let (node, answer) = match self.servers[to].server.as_mut().expect("it is up") {
             Server::Ours(ours) => {
