@@ -110,7 +110,7 @@ pub struct Compat {
     pub renewal_shown_ahead: bool,
     /// Overrides are kept by instance id alone.
     pub override_by_id: bool,
-    /// An override equal to the current status is not stored.
+    /// An override equal to the current status is not stored, and one of UNKNOWN is.
     pub override_equal_ignored: bool,
     /// Eviction drops the override.
     pub override_lost_on_eviction: bool,

@@ -30,7 +30,8 @@ impl Registry {
     }
 
     /// Another node says that an instance was cancelled, so long ago: taken over unless what is known here is newer, by the
-    /// greater dirty timestamp, and between equal ones by what happened last. Tells whether anything changed.
+    /// greater dirty timestamp, and between equal ones by what happened last. A dirty timestamp that only an operator
+    /// raised does not save what nobody heard of since. Tells whether anything changed.
     pub(super) fn bury(
         &mut self,
         now: Now,
@@ -50,9 +51,12 @@ impl Registry {
         }
         let slot = self.leases.find(key);
         let lease = slot.map(|slot| self.leases.get(slot));
-        if lease.is_some_and(|lease| (lease.dirty(), lease.heard) > (dirty, at)) {
+        let ended = |lease: &Lease| lease.client_dirty <= dirty && lease.heard <= at;
+        if lease.is_some_and(|lease| (lease.dirty(), lease.heard) > (dirty, at) && !ended(lease)) {
             return false;
         }
+        // Not behind what it ends: that must not come back from elsewhere.
+        let dirty = lease.map_or(dirty, |lease| lease.dirty().max(dirty));
         if let Some(slot) = slot
             && self.is_back(slot, at)
         {

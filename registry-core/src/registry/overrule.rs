@@ -14,7 +14,8 @@ use crate::watch::Moment;
 
 impl Registry {
     /// Sets the status readers see until it is cleared. `last_dirty` is adopted if it is greater. The lease is renewed, as
-    /// in Java.
+    /// in Java. `Unknown` is no override but clears the one there is: a Java server sends an override that waited as the
+    /// status of the moment, and that is `Unknown` once the override was cleared.
     pub fn set_override(
         &mut self,
         now: Now,
@@ -23,6 +24,9 @@ impl Registry {
         status: Status,
         last_dirty: Option<i64>,
     ) -> Changed {
+        if status == Status::Unknown && !self.config.compat.override_equal_ignored {
+            return self.clear_override(now, origin, key, None, last_dirty);
+        }
         self.observe(now);
         let Some(slot) = self.visible(now, key) else {
             return Changed::Missing;

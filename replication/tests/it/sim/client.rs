@@ -26,6 +26,8 @@ pub(super) struct Client {
     registered: bool,
     /// Whether it ever reported OUT_OF_SERVICE.
     pub(super) wavered: bool,
+    /// The statuses it reported, all under one dirty timestamp, if that is constant.
+    told: Vec<Status>,
     status: Status,
     dirty: i64,
 }
@@ -42,6 +44,7 @@ impl Client {
             silent_until: 0,
             registered: false,
             wavered: false,
+            told: Vec::new(),
             status: Status::Up,
             dirty: EPOCH,
         }
@@ -68,6 +71,7 @@ impl Client {
         self.process += 1;
         self.registered = false;
         self.status = Status::Up;
+        self.told.push(Status::Up);
         self.touch(at);
     }
 
@@ -81,8 +85,14 @@ impl Client {
     pub(super) fn report(&mut self, at: u64, status: Status) {
         self.status = status;
         self.wavered |= status == Status::OutOfService;
+        self.told.push(status);
         self.touch(at);
         self.registered = false;
+    }
+
+    /// Whether it reported both statuses under the same dirty timestamp: who missed one of them never learns of it by that.
+    pub(super) fn told_both(&self, one: Status, other: Status) -> bool {
+        self.plan.clock.is_none() && self.told.contains(&one) && self.told.contains(&other)
     }
 
     /// What it asks for next.

@@ -97,7 +97,10 @@ fn differs(
 ///
 /// * the status of an instance that an operator ever touched: overrides that differ at equal dirty timestamps never heal;
 /// * metadata: Java's own changes leave the dirty timestamp as it is, so nobody sees that they differ;
-/// * a status that the client itself moved between UP and OUT_OF_SERVICE: it depends on which copies met in which order.
+/// * a status that the client itself moved between UP and OUT_OF_SERVICE: it depends on which copies met in which order;
+/// * which of the statuses that a client reported, one after the other, under one constant dirty timestamp: who missed a
+///   registration is told nothing by heartbeats, which compare these timestamps alone, and batches under way at the same
+///   time overtake each other. It must be one of those it reported, at both.
 pub(super) fn javas(world: &mut World) {
     let Some(model) = (0..world.servers.len()).find(|node| !world.scenario.nodes[*node].java) else {
         return;
@@ -121,8 +124,10 @@ pub(super) fn javas(world: &mut World) {
                 continue;
             };
             let same = javas.as_ref().is_some_and(|javas| {
-                let status = ours.instance.status == javas.instance.status || world.clients[client].wavered;
-                ours.instance.last_dirty == javas.instance.last_dirty && status
+                let (model, client) = (ours.instance.status, &world.clients[client]);
+                let status = javas.instance.status;
+                let excused = client.wavered || client.told_both(model, status);
+                ours.instance.last_dirty == javas.instance.last_dirty && (model == status || excused)
             });
             if !same {
                 let javas = javas.map(|view| trace::instance(&view.instance));

@@ -346,6 +346,9 @@ impl Reference {
         status: Status,
         last_dirty: Option<i64>,
     ) -> &'static str {
+        if status == Status::Unknown && !self.config.compat.override_equal_ignored {
+            return self.clear_override(now, origin, key, None, last_dirty);
+        }
         if !self.visible(now, key) {
             return "missing";
         }
