@@ -134,8 +134,9 @@ fn expired(world: &mut World, node: usize, key: &InstanceKey) {
         .into_iter()
         .all(|other| world.links.open_for(at, node, other) == 0);
     let since_boot = at - world.watch.nodes[node].booted;
-    if ours && isolated && via.is_some() && since_boot > 3 * duration && pauses == 0 && watched < 3 * duration
-    {
+    // Of a sender that was not probed yet nobody knows whether it can be reached: what was heard through it is not held.
+    let known = via.as_ref().is_some_and(|via| world.peers.contains(via));
+    if ours && isolated && known && since_boot > 3 * duration && pauses == 0 && watched < 3 * duration {
         let others = (0..world.servers.len()).filter(|other| *other != node);
         let cut = others
             .map(|other| world.links.cut_for(at, node, other))
