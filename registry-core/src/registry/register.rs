@@ -177,10 +177,7 @@ impl Registry {
     fn newer(&self, now: Now, origin: &Origin, instance: &Instance, held: Option<Slot>) -> Verdict<'_> {
         let clock = i64::try_from(now.wall.0).unwrap_or(i64::MAX);
         let Some(held) = held.map(|slot| self.leases.get(slot)) else {
-            let offered = instance.last_dirty.unwrap_or(clock);
-            // Who is back is newer than its cancel, whatever its clock shows: other nodes must see that, too.
-            let cancelled = self.tombstones.get(&instance.key());
-            return Verdict::Take(cancelled.map_or(offered, |tombstone| offered.max(tombstone.dirty)));
+            return Verdict::Take(instance.last_dirty.unwrap_or(clock));
         };
         let at_least = |offered, limit| {
             if offered >= limit {

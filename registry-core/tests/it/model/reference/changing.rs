@@ -111,9 +111,7 @@ impl Reference {
     fn newer(&self, now: Now, origin: &Origin, key: &InstanceKey, instance: &Instance) -> Option<i64> {
         let clock = i64::try_from(now.wall.0).expect("short");
         let Some(held) = self.leases.get(key) else {
-            let offered = instance.last_dirty.unwrap_or(clock);
-            let tombstone = self.tombstones.get(key);
-            return Some(tombstone.map_or(offered, |(dirty, ..)| offered.max(*dirty)));
+            return Some(instance.last_dirty.unwrap_or(clock));
         };
         let stored = held.instance.last_dirty.expect("it has one");
         let by_stored = |offered: i64| (offered >= stored).then_some(offered);
