@@ -22,6 +22,10 @@ const CONVERGED: u64 = 60_000;
 const OPENED: u64 = 320_000;
 /// For so long it has to be silent then.
 const SILENT: u64 = 35_000;
+/// Whatever waited for a server that stood still comes to it within this time.
+const AWAKE: u64 = 2_000;
+/// Until what was accepted at one server has come to another of ours.
+const UNDER_WAY: u64 = 1_000;
 /// How much longer than by the rules a ghost may be listed.
 const GHOST: u64 = 30_000;
 
@@ -62,6 +66,7 @@ pub(super) fn arriving(world: &mut World, from: usize, to: usize, request: &Requ
         // It is not applied.
         return;
     }
+    waited(world, to, items);
     for item in items {
         let Sending::Cancel(key) = item else { continue };
         let client = Client::index(key);
@@ -72,6 +77,23 @@ pub(super) fn arriving(world: &mut World, from: usize, to: usize, request: &Requ
         if held && truth.cancels > 0 && truth.cancelled.is_none() {
             world.note(|| format!("an old cancel of {key} of n{from} comes to n{to}"));
             world.watch.struck(client);
+        }
+    }
+}
+
+/// What waited for a server that stood still counts there as heard when it wakes, for nothing in a batch says when it left:
+/// see docs/repair.md.
+fn waited(world: &mut World, to: usize, items: &[Sending]) {
+    let at = world.at;
+    let mut pauses = world.watch.nodes[to].pauses.iter();
+    if !pauses.any(|(_, until)| *until <= at && at < until + AWAKE) {
+        return;
+    }
+    for item in items {
+        if let Sending::Register(live) | Sending::Renew(live) = item {
+            let client = Client::index(&live.view.key());
+            let truth = &mut world.watch.clients[client];
+            truth.touched = truth.touched.max(at);
         }
     }
 }
@@ -358,6 +380,9 @@ fn can_hear(world: &World, node: usize, source: usize, client: usize) -> bool {
         let truth = &world.watch.clients[client];
         // A cancel that comes late takes what is new; the next heartbeat brings it back.
         return !tight && good >= SETTLED && accepted + 5_000 < at && accepted > truth.since + 10_000;
+    }
+    if accepted + UNDER_WAY > at {
+        return false;
     }
     if world.links.good_for(at, source, node) >= SETTLED {
         return true;
