@@ -32,7 +32,7 @@ fn without_peers_everything_is_there_and_empty() {
 fn both_sides_of_a_link_are_told() {
     let ports = free_ports::<2>();
     let [one, other] = [0, 1].map(|position| member(ports[position], &ports, &[]));
-    for (node, peer) in [(&one, &other), (&other, &one)] {
+    for (app, node, peer) in [("A", &one, &other), ("B", &other, &one)] {
         let link = until("the link is up both ways", || {
             let peers = node.json("/api/v1/peers");
             let link = peers["peers"][0].clone();
@@ -60,8 +60,8 @@ fn both_sides_of_a_link_are_told() {
         );
         node.line("link to a peer");
         // Whoever is known is called by the URL it is configured by.
-        assert_eq!(peer.register("A", &label).status, 204);
-        let line = node.line("registered app=\"A\"");
+        assert_eq!(peer.register(app, &label).status, 204);
+        let line = node.line(&format!("registered app=\"{app}\""));
         assert!(line.ends_with(&format!("origin=\"{label}\"")), "{line}");
     }
 }
