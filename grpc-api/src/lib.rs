@@ -1,4 +1,5 @@
-//! A gRPC frontend for a Eureka registry. **This crate is empty: there is no gRPC yet.**
-//!
-//! It will hold the service `eureka.v1.Registry` for clients outside the JVM: register, renew, cancel, and a watch that
-//! streams changes from a cursor on. Until then a server listens for HTTP only.
+//! A gRPC frontend for a Eureka registry. **There is no service yet**: messages and stubs of `eureka.v1.Registry` are here, what
+//! answers them is not.
+
+pub mod encoded;
+pub mod proto;

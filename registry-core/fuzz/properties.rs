@@ -110,13 +110,13 @@ pub fn filter(data: &[u8]) {
         }
     };
     let view = view(sample());
-    let matches = filter.matches(&view);
+    let matches = filter.matches(&view.instance);
     // One more level of nesting may be one too many.
     if let Ok(not) = Filter::parse(&format!("!({text})")) {
-        assert_eq!(not.matches(&view), !matches);
+        assert_eq!(not.matches(&view.instance), !matches);
     }
     if let Ok(both) = Filter::parse(&format!("({text})||({text})&&({text})")) {
-        assert_eq!(both.matches(&view), matches);
+        assert_eq!(both.matches(&view.instance), matches);
     }
 }
 

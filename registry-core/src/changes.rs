@@ -4,8 +4,9 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
+use crate::command::{Origin, PeerId};
 use crate::model::{Action, Instance, InstanceKey};
-use crate::time::Wall;
+use crate::time::{Now, Wall};
 use crate::watch::{Moment, Ticks};
 
 /// One change of one instance.
@@ -13,12 +14,67 @@ use crate::watch::{Moment, Ticks};
 pub struct Change {
     /// The version of the registry that it made.
     pub version: u64,
+    /// When it was applied here.
+    pub at: Wall,
     /// Whom it concerns.
     pub key: InstanceKey,
     /// What it was.
     pub action: Action,
+    /// The instance before it, if it was there.
+    pub before: Option<Arc<Instance>>,
     /// The instance after it, or before it was deleted.
     pub instance: Arc<Instance>,
+    /// By whom.
+    pub author: Author,
+    /// Why.
+    pub cause: Cause,
+}
+
+/// Who made a change.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Author {
+    /// A client.
+    Client,
+    /// An operator, by our own interfaces.
+    Operator,
+    /// The node itself, for its own instance.
+    Own,
+    /// Another server.
+    Peer(PeerId),
+    /// The node, because a lease ran out.
+    Eviction,
+}
+
+impl From<Origin> for Author {
+    fn from(origin: Origin) -> Self {
+        match origin {
+            Origin::Client => Self::Client,
+            Origin::Operator => Self::Operator,
+            Origin::Own => Self::Own,
+            Origin::Peer(peer) => Self::Peer(peer),
+        }
+    }
+}
+
+/// Why something changed.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub enum Cause {
+    /// It was registered, perhaps again.
+    Registered,
+    /// A renewal changed the status, by the rules for overrides.
+    Renewed,
+    /// It was cancelled.
+    Cancelled,
+    /// Its lease ran out.
+    Expired,
+    /// A status override was set.
+    Overridden,
+    /// A status override was removed.
+    OverrideCleared,
+    /// Metadata was changed.
+    MetadataChanged,
+    /// The copy of another node was taken over.
+    Adopted,
 }
 
 /// What a reader gets who has seen everything up to some version.
@@ -50,12 +106,25 @@ pub(crate) struct ChangeLog {
     gone: BTreeMap<InstanceKey, u64>,
 }
 
+/// What the log is told of a change besides what is left.
+#[derive(Debug)]
+pub(crate) struct Why {
+    /// The instance before, if it was there.
+    pub(crate) before: Option<Arc<Instance>>,
+    /// By whom.
+    pub(crate) author: Author,
+    /// Why.
+    pub(crate) cause: Cause,
+}
+
 #[derive(Debug)]
 struct Entry {
     at: Ticks,
+    moment: Moment,
     key: InstanceKey,
     action: Action,
     instance: Arc<Instance>,
+    why: Why,
 }
 
 impl ChangeLog {
@@ -84,10 +153,11 @@ impl ChangeLog {
     /// still be in the delta.
     pub(crate) fn push(
         &mut self,
-        now: Ticks,
+        (now, moment): (Ticks, Moment),
         key: InstanceKey,
         action: Action,
         instance: Arc<Instance>,
+        why: Why,
     ) -> (u64, Option<(u64, InstanceKey)>) {
         let mut left = None;
         if self.entries.len() == self.limit {
@@ -101,9 +171,11 @@ impl ChangeLog {
         self.version += 1;
         self.entries.push_back(Entry {
             at: now,
+            moment,
             key,
             action,
             instance,
+            why,
         });
         (self.version, left)
     }
@@ -147,7 +219,7 @@ impl ChangeLog {
     }
 
     /// At most `limit` changes after `version`.
-    pub(crate) fn since(&self, version: u64, limit: usize) -> Changes {
+    pub(crate) fn since(&self, now: Now, version: u64, limit: usize) -> Changes {
         let current = self.version;
         let next = version.saturating_add(1);
         let skipped = next
@@ -164,9 +236,13 @@ impl ChangeLog {
             .take(limit)
             .map(|(entry, version)| Change {
                 version,
+                at: entry.moment.wall(now),
                 key: entry.key.clone(),
                 action: entry.action,
+                before: entry.why.before.clone(),
                 instance: Arc::clone(&entry.instance),
+                author: entry.why.author.clone(),
+                cause: entry.why.cause,
             })
             .collect();
         Changes::Since { changes, current }
@@ -206,7 +282,7 @@ impl Recents {
     }
 
     /// All, newest first.
-    pub(crate) fn list(&self, now: crate::time::Now) -> Vec<Recent> {
+    pub(crate) fn list(&self, now: Now) -> Vec<Recent> {
         let newest_first = self.entries.iter().rev();
         newest_first
             .map(|(at, key)| Recent {

@@ -28,8 +28,8 @@ use alloc::vec::Vec;
 use core::error::Error;
 use core::fmt;
 
-use crate::model::{Instance, Status};
-use crate::snapshot::LeaseView;
+use crate::changes::Change;
+use crate::model::{Action, Instance, Status};
 
 /// Bytes a filter may have.
 const MAX_LEN: usize = 4096;
@@ -153,9 +153,34 @@ impl Filter {
     }
 
     /// Whether it selects this instance.
-    pub fn matches(&self, lease: &LeaseView) -> bool {
-        self.expression.matches(&lease.instance)
+    pub fn matches(&self, instance: &Instance) -> bool {
+        self.expression.matches(instance)
     }
+
+    /// What a reader of whatever it selects has to be told of a change.
+    pub fn sees(&self, change: &Change) -> Seen {
+        let before = change.before.as_ref().map(|before| self.matches(before));
+        let after = (change.action != Action::Deleted).then(|| self.matches(&change.instance));
+        match (before, after) {
+            (Some(false), Some(true)) => Seen::Entered,
+            (Some(true), Some(false)) => Seen::Left,
+            (Some(true), _) | (_, Some(true)) => Seen::Whole,
+            (Some(false) | None, Some(false) | None) => Seen::Hidden,
+        }
+    }
+}
+
+/// What a filter lets through of a [`Change`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Seen {
+    /// Nothing: the filter selects the instance neither before nor after it.
+    Hidden,
+    /// All of it, as it is.
+    Whole,
+    /// The filter selects the instance from now on: to be told as added.
+    Entered,
+    /// The filter does not select the instance any more: to be told as deleted, as it was before.
+    Left,
 }
 
 impl Expression {

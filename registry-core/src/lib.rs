@@ -97,11 +97,11 @@ mod watch;
 #[cfg(feature = "wire")]
 pub mod wire;
 
-pub use changes::{Change, Changes, Recent};
+pub use changes::{Author, Cause, Change, Changes, Recent};
 pub use command::{Changed, Command, Origin, PeerId, Registered, Renewed, Reply};
 pub use config::{Compat, Config, LeaseExpiry, Measure, PreservationConfig, Settle};
 pub use event::{AppliedKind, Event};
-pub use filter::{Filter, FilterError};
+pub use filter::{Filter, FilterError, Seen};
 pub use model::{
     Action, DEFAULT_DURATION_SECS, DEFAULT_RENEWAL_INTERVAL_SECS, DataCenter, Instance, InstanceKey,
     LeaseTerms, Metadata, Port, Status,
@@ -114,7 +114,7 @@ pub use repair::{
     RepairRequest, Stamp, Stamped, Step,
 };
 #[cfg(feature = "shared")]
-pub use shared::{Clock, Cursor, EventSink, RegistryHandle, Subscription};
+pub use shared::{Clock, Cursor, EventSink, Feed, Follower, News, RegistryHandle, Subscription, Told};
 pub use snapshot::{Application, Hold, LeaseTimes, LeaseView, Reads, Snapshot, reconcile_hash};
 pub use stats::{Reason, Stats};
 pub use time::{Mono, Now, Wall};

@@ -14,7 +14,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::changes::{ChangeLog, Changes, Recent, Recents};
+use crate::changes::{ChangeLog, Changes, Recent, Recents, Why};
 use crate::command::{Command, Origin, PeerId, Reply};
 use crate::config::{Config, Settle};
 use crate::digest::Digest;
@@ -299,8 +299,8 @@ impl Registry {
     }
 
     /// At most `limit` changes after `version`, for readers that follow.
-    pub fn changes(&self, version: u64, limit: usize) -> Changes {
-        self.changes.since(version, limit)
+    pub fn changes(&self, now: Now, version: u64, limit: usize) -> Changes {
+        self.changes.since(now, version, limit)
     }
 
     /// At most `limit` overrides behind `after` in the order of their keys, also of absent instances; under Java's
@@ -424,10 +424,10 @@ impl Registry {
     }
 
     /// Shows the new state of a lease to readers, as a new version. A `hidden` change stays out of the delta.
-    fn publish(&mut self, now: Now, slot: Slot, hidden: bool) -> u64 {
+    fn publish(&mut self, now: Now, slot: Slot, hidden: bool, why: Why) -> u64 {
         let lease = self.leases.get(slot);
         let (key, instance) = (lease.key.clone(), Arc::clone(&lease.instance));
-        let version = self.log(now, key, lease.action, instance);
+        let version = self.log(now, key, lease.action, instance, why);
         let lease = self.leases.get_mut(slot);
         if !hidden {
             lease.in_delta = Some(version);
@@ -440,9 +440,9 @@ impl Registry {
     }
 
     /// Notes a change in the log, which may push an older one out of it and of the delta.
-    fn log(&mut self, now: Now, key: InstanceKey, action: Action, instance: Arc<Instance>) -> u64 {
-        let ticks = self.ticks(now);
-        let (version, left) = self.changes.push(ticks, key, action, instance);
+    fn log(&mut self, now: Now, key: InstanceKey, action: Action, instance: Arc<Instance>, why: Why) -> u64 {
+        let at = (self.ticks(now), Moment::of(now.mono));
+        let (version, left) = self.changes.push(at, key, action, instance, why);
         if let Some((version, key)) = left {
             self.counters.forgotten += 1;
             self.leave_delta(&key, version);

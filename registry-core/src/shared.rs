@@ -28,11 +28,13 @@ use crate::time::{Mono, Now};
 const PORTION: usize = 64;
 
 mod cursor;
+mod feed;
 mod subscription;
 
 use subscription::Waiting;
 
 pub use cursor::Cursor;
+pub use feed::{Feed, Follower, News, Told};
 pub use subscription::Subscription;
 
 /// Where the time comes from. `mono` must never go back.
@@ -221,14 +223,24 @@ impl RegistryHandle {
     /// At most `limit` changes after `since`. A cursor of another registry, or of this one before it was started again, is
     /// lost. See [`Registry::changes`].
     pub fn changes(&self, since: Cursor, limit: usize) -> Changes {
-        self.ask(|registry, _| {
+        self.ask(|registry, now| {
             if since.boot() == self.shared.boot {
-                registry.changes(since.version(), limit)
+                registry.changes(now, since.version(), limit)
             } else {
                 let current = registry.stats().version;
                 Changes::Lost { current }
             }
         })
+    }
+
+    /// Which start of which registry this is; see [`Cursor::boot`].
+    pub fn boot(&self) -> u64 {
+        self.shared.boot
+    }
+
+    /// The version of the registry now: a count of the changes that readers can see.
+    pub fn version(&self) -> u64 {
+        self.shared.version.load(Ordering::Acquire)
     }
 
     /// The cursor of a reader who has seen everything up to `version`.

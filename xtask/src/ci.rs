@@ -22,11 +22,14 @@ pub(crate) struct Arguments {
 /// A named check.
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     ("fmt", fmt),
     ("tidy", || crate::tidy::run(&crate::tidy::Arguments {})),
     ("readme", || {
         crate::readme::run(&crate::readme::Arguments { check: true })
+    }),
+    ("codegen", || {
+        crate::codegen::run(&crate::codegen::Arguments { check: true })
     }),
     ("clippy", clippy),
     ("features", features::check),

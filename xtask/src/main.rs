@@ -8,6 +8,7 @@
 mod bench;
 mod ci;
 mod cluster;
+mod codegen;
 mod conformance;
 mod fuzz;
 mod mutants;
@@ -38,6 +39,7 @@ enum Task {
     Bench(bench::Arguments),
     Ci(ci::Arguments),
     Cluster(cluster::Arguments),
+    Codegen(codegen::Arguments),
     Conformance(conformance::Arguments),
     Fuzz(fuzz::Arguments),
     Mutants(mutants::Arguments),
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         Task::Bench(arguments) => bench::run(&arguments),
         Task::Ci(arguments) => ci::run(&arguments),
         Task::Cluster(arguments) => cluster::run(&arguments),
+        Task::Codegen(arguments) => codegen::run(&arguments),
         Task::Conformance(arguments) => conformance::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Mutants(arguments) => mutants::run(&arguments),

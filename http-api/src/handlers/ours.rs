@@ -110,7 +110,10 @@ pub(crate) fn instances(call: &Call<'_>) -> Result<Answer, Refusal> {
             break;
         }
         last_seen = Some(view);
-        if filter.as_ref().is_none_or(|filter| filter.matches(view)) {
+        if filter
+            .as_ref()
+            .is_none_or(|filter| filter.matches(&view.instance))
+        {
             page.instances.push(ListedBody::new(view));
         }
     }

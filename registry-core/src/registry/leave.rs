@@ -4,6 +4,7 @@ use alloc::sync::Arc;
 use core::time::Duration;
 
 use super::{Registry, before, millis};
+use crate::changes::{Author, Cause, Why};
 use crate::command::{Changed, Origin};
 use crate::event::{AppliedKind, Event};
 use crate::lease::Lease;
@@ -60,7 +61,7 @@ impl Registry {
         if let Some(slot) = slot
             && self.is_back(slot, at)
         {
-            self.outdo(now, slot, dirty);
+            self.outdo(now, &origin, slot, dirty);
             return true;
         }
         self.forget_override(now, key);
@@ -79,17 +80,22 @@ impl Registry {
     }
 
     /// Gives a lease the dirty timestamp of what was cancelled before it: at equal ones, what happened last wins.
-    fn outdo(&mut self, now: Now, slot: Slot, dirty: i64) {
+    fn outdo(&mut self, now: Now, origin: &Origin, slot: Slot, dirty: i64) {
         let lease = self.leases.get_mut(slot);
+        let why = Why {
+            before: Some(Arc::clone(&lease.instance)),
+            author: origin.clone().into(),
+            cause: Cause::Adopted,
+        };
         Arc::make_mut(&mut lease.instance).last_dirty = Some(dirty);
-        self.publish(now, slot, false);
+        self.publish(now, slot, false, why);
         self.moved(now, slot);
         self.conclude(now);
     }
 
     /// Removes a cancelled instance, and remembers that.
     fn take_leave(&mut self, now: Now, origin: Origin, slot: Slot, dirty: i64, at: Moment) {
-        let lease = self.remove(now, slot);
+        let lease = self.remove(now, slot, origin.clone().into(), Cause::Cancelled);
         self.preserver
             .removed(lease.key.app(), lease.zone(), lease.standing);
         if !self.config.compat.no_tombstones {
@@ -108,7 +114,7 @@ impl Registry {
 
     /// Removes an instance whose lease ran out. Its override stays, for it may come back.
     pub(super) fn evict(&mut self, now: Now, slot: Slot) {
-        let lease = self.remove(now, slot);
+        let lease = self.remove(now, slot, Author::Eviction, Cause::Expired);
         self.preserver
             .evicted(lease.key.app(), lease.zone(), lease.standing, &lease.key);
         if self.config.compat.override_lost_on_eviction {
@@ -128,14 +134,20 @@ impl Registry {
     }
 
     /// Takes a lease away and shows it to readers as deleted.
-    fn remove(&mut self, now: Now, slot: Slot) -> Lease {
+    fn remove(&mut self, now: Now, slot: Slot, author: Author, cause: Cause) -> Lease {
         self.digest.leave(&mut self.leases, slot);
         let mut lease = self.leases.remove(slot);
         lease.action = Action::Deleted;
         lease.last_updated = Moment::of(now.mono);
         let mut last = self.view(now, &lease);
         last.lease.evicted = now.wall;
-        let version = self.log(now, lease.key.clone(), Action::Deleted, lease.instance.clone());
+        let (key, instance) = (lease.key.clone(), Arc::clone(&lease.instance));
+        let why = Why {
+            before: Some(Arc::clone(&instance)),
+            author,
+            cause,
+        };
+        let version = self.log(now, key, Action::Deleted, instance, why);
         self.changes.set_gone(lease.key.clone(), version);
         self.listing.take(&lease.key, Some(last));
         self.cancels.push(Moment::of(now.mono), &lease.key);

@@ -3,6 +3,7 @@
 use alloc::sync::Arc;
 
 use super::{Registry, millis};
+use crate::changes::{Cause, Why};
 use crate::command::{Changed, Origin};
 use crate::event::AppliedKind;
 use crate::leases::Slot;
@@ -45,7 +46,12 @@ impl Registry {
             let reported = self.leases.get(slot).reported;
             let reported = if in_or_out(reported) { reported } else { status };
             let last_dirty = self.report(&origin, slot, reported, last_dirty);
-            self.overrule(now, slot, status, status, last_dirty);
+            let why = Why {
+                before: Some(Arc::clone(&before)),
+                author: origin.clone().into(),
+                cause: Cause::Overridden,
+            };
+            self.overrule(now, slot, (status, status), last_dirty, why);
         }
         self.overruled(now, slot, AppliedKind::Overridden, before, origin)
     }
@@ -75,7 +81,12 @@ impl Registry {
         if self.forget_override(now, key) {
             let status = status.unwrap_or(Status::Unknown);
             let last_dirty = self.report(&origin, slot, status, last_dirty);
-            self.overrule(now, slot, status, Status::Unknown, last_dirty);
+            let why = Why {
+                before: Some(Arc::clone(&before)),
+                author: origin.clone().into(),
+                cause: Cause::OverrideCleared,
+            };
+            self.overrule(now, slot, (status, Status::Unknown), last_dirty, why);
         }
         self.overruled(now, slot, AppliedKind::OverrideCleared, before, origin)
     }
@@ -106,11 +117,16 @@ impl Registry {
         let before = Arc::clone(&lease.instance);
         let status = status::effective(lease.reported, theirs.status, None, true);
         let overridden = theirs.status.unwrap_or(Status::Unknown);
-        self.overrule(now, slot, status, overridden, None);
-        let kind = match theirs.status {
-            Some(_) => AppliedKind::Overridden,
-            None => AppliedKind::OverrideCleared,
+        let (kind, cause) = match theirs.status {
+            Some(_) => (AppliedKind::Overridden, Cause::Overridden),
+            None => (AppliedKind::OverrideCleared, Cause::OverrideCleared),
         };
+        let why = Why {
+            before: Some(Arc::clone(&before)),
+            author: origin.clone().into(),
+            cause,
+        };
+        self.overrule(now, slot, (status, overridden), None, why);
         self.overruled(now, slot, kind, before, origin.clone());
         true
     }
@@ -139,9 +155,9 @@ impl Registry {
         &mut self,
         now: Now,
         slot: Slot,
-        status: Status,
-        overridden: Status,
+        (status, overridden): (Status, Status),
         last_dirty: Option<i64>,
+        why: Why,
     ) {
         let lease = self.leases.get_mut(slot);
         let held = lease.dirty();
@@ -152,7 +168,7 @@ impl Registry {
         lease.note_up(now);
         lease.action = Action::Modified;
         lease.last_updated = Moment::of(now.mono);
-        self.publish(now, slot, false);
+        self.publish(now, slot, false, why);
         self.moved(now, slot);
     }
 

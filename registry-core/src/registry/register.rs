@@ -5,6 +5,7 @@ use core::time::Duration;
 
 use super::renew::LATE_HEARTBEATS;
 use super::{Phase, Registry, before, millis};
+use crate::changes::{Cause, Why};
 use crate::command::{Changed, Origin, Registered};
 use crate::content::content_hash;
 use crate::digest::Part;
@@ -261,7 +262,16 @@ impl Registry {
         let lease = self.leases.get_mut(slot);
         lease.note_up(now);
         let (key, after) = (lease.key.clone(), Arc::clone(&lease.instance));
-        self.publish(now, slot, false);
+        let why = Why {
+            before: before.clone(),
+            author: origin.clone().into(),
+            cause: match kind {
+                AppliedKind::Adopted => Cause::Adopted,
+                AppliedKind::MetadataChanged => Cause::MetadataChanged,
+                _ => Cause::Registered,
+            },
+        };
+        self.publish(now, slot, false, why);
         if reported != Some(self.leases.get(slot).reported) || before.as_ref() != Some(&after) {
             self.moved(now, slot);
         }

@@ -3,10 +3,11 @@
 use alloc::sync::Arc;
 
 use super::{Phase, Registry};
+use crate::changes::{Cause, Why};
 use crate::command::{Origin, Renewed};
 use crate::event::AppliedKind;
 use crate::leases::Slot;
-use crate::model::{Action, InstanceKey, Status};
+use crate::model::{Action, Instance, InstanceKey, Status};
 use crate::status;
 use crate::time::Now;
 use crate::watch::Moment;
@@ -45,7 +46,9 @@ impl Registry {
         self.preserver.heartbeat(now);
         self.hear(now, &origin, slot);
         if status != before.status {
-            self.flip(now, slot, |instance| instance.status = status);
+            self.flip(now, &origin, slot, Cause::Renewed, |instance| {
+                instance.status = status;
+            });
         }
         let renewed = self.compare(now, &origin, slot, last_dirty, overridden);
         let after = Arc::clone(&self.leases.get(slot).instance);
@@ -67,16 +70,28 @@ impl Registry {
     }
 
     /// Changes what is shown of an instance although nobody registered it. Java keeps such changes out of the delta.
-    pub(super) fn flip(&mut self, now: Now, slot: Slot, change: impl FnOnce(&mut crate::model::Instance)) {
+    pub(super) fn flip(
+        &mut self,
+        now: Now,
+        origin: &Origin,
+        slot: Slot,
+        cause: Cause,
+        change: impl FnOnce(&mut Instance),
+    ) {
         let hidden = self.config.compat.rule_flips_hidden;
         let lease = self.leases.get_mut(slot);
+        let why = Why {
+            before: Some(Arc::clone(&lease.instance)),
+            author: origin.clone().into(),
+            cause,
+        };
         change(Arc::make_mut(&mut lease.instance));
         if !hidden {
             lease.note_up(now);
             lease.action = Action::Modified;
             lease.last_updated = Moment::of(now.mono);
         }
-        self.publish(now, slot, hidden);
+        self.publish(now, slot, hidden, why);
     }
 
     fn renew_absent(
@@ -133,7 +148,7 @@ impl Registry {
         }
         if theirs > held {
             if let (true, Some(status)) = (origin.is_peer(), overridden) {
-                self.store_override(now, slot, status);
+                self.store_override(now, origin, slot, status);
             }
             return Renewed::Ahead;
         }
@@ -145,13 +160,15 @@ impl Registry {
     }
 
     /// Stores the override that a peer holds, if it is another; it takes effect at the next renewal or registration.
-    fn store_override(&mut self, now: Now, slot: Slot, status: Status) {
+    fn store_override(&mut self, now: Now, origin: &Origin, slot: Slot, status: Status) {
         let key = self.leases.get(slot).key.clone();
         if status == Status::Unknown || self.overrides.get(&key) == Some(status) {
             return;
         }
         self.overrides.set(now.wall, &key, status);
-        self.flip(now, slot, |instance| instance.overridden_status = status);
+        self.flip(now, origin, slot, Cause::Overridden, |instance| {
+            instance.overridden_status = status;
+        });
         self.moved(now, slot);
     }
 }

@@ -220,7 +220,7 @@ fn changes_are_followed_by_version() {
     for id in ["1", "2"] {
         bench.register(Client, named("a", id));
     }
-    let follow = |bench: &Bench, version, limit| match bench.registry.changes(version, limit) {
+    let follow = |bench: &Bench, version, limit| match bench.registry.changes(bench.now, version, limit) {
         Changes::Since { changes, current } => {
             let seen = changes.iter().map(|change| change.version);
             Some((seen.collect::<Vec<_>>(), current))

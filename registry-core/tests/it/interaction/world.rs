@@ -337,7 +337,7 @@ impl Node {
         match Filter::parse(arguments.rest) {
             Ok(filter) => {
                 let snapshot = self.registry.snapshot(now);
-                let selected = snapshot.instances().filter(|view| filter.matches(view));
+                let selected = snapshot.instances().filter(|view| filter.matches(&view.instance));
                 selected.map(|view| show::listed(view)).collect()
             }
             Err(error) => format!("{error}\n"),

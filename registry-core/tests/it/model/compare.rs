@@ -19,7 +19,7 @@ pub(super) fn compare(now: Now, registry: &mut Registry, model: &mut Reference) 
     addresses(&snapshot, model)?;
     preservation(now, registry, model)?;
     figures(registry, model)?;
-    changes(registry, model)?;
+    changes(now, registry, model)?;
     recents(now, registry, model)
 }
 
@@ -301,7 +301,7 @@ fn figures(registry: &Registry, model: &Reference) -> Result<(), String> {
 }
 
 /// From a few places, of which some are too old and one lies ahead.
-fn changes(registry: &Registry, model: &Reference) -> Result<(), String> {
+fn changes(now: Now, registry: &Registry, model: &Reference) -> Result<(), String> {
     let current = model.log.len();
     let kept_from = current.saturating_sub(model.config.change_log_limit);
     for back in [
@@ -314,7 +314,7 @@ fn changes(registry: &Registry, model: &Reference) -> Result<(), String> {
         let Some(since) = current.checked_sub(back) else {
             continue;
         };
-        match registry.changes(since as u64, 5) {
+        match registry.changes(now, since as u64, 5) {
             Changes::Lost { current: version } => {
                 equal("lost", (since < kept_from, version), (true, current as u64))?;
             }
@@ -352,7 +352,7 @@ fn changes(registry: &Registry, model: &Reference) -> Result<(), String> {
             }
         }
     }
-    let ahead = registry.changes(current as u64 + 1, 5);
+    let ahead = registry.changes(now, current as u64 + 1, 5);
     equal(
         "changes ahead",
         ahead,
