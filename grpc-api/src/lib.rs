@@ -1,5 +1,19 @@
-//! A gRPC frontend for a Eureka registry. **There is no service yet**: messages and stubs of `eureka.v1.Registry` are here, what
-//! answers them is not.
+//! A gRPC frontend for a Eureka registry: the service `eureka.v1.Registry`, with health and reflection beside it.
 
 pub mod encoded;
 pub mod proto;
+
+mod config;
+mod deadline;
+mod figures;
+mod keep_alive;
+mod node;
+mod refusal;
+mod service;
+mod watch;
+
+pub use config::Config;
+pub use figures::{REQUESTS, WATCH_CHANGES, WATCH_SNAPSHOTS, WATCHERS};
+pub use node::Grpc;
+pub use refusal::{DOMAIN, Reason};
+pub use service::GrpcService;

@@ -1,0 +1,66 @@
+//! The frontend of one node: what all its connections and streams share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use eureka_registry_core::{Feed, RegistryHandle};
+use tonic::Code;
+use tonic::body::Body;
+
+use crate::figures::Figures;
+use crate::refusal::{self, Reason};
+use crate::watch::Forms;
+use crate::{Config, GrpcService};
+
+/// The gRPC frontend of a registry. Cheap to clone; all clones are the same frontend.
+#[derive(Clone, Debug)]
+pub struct Grpc(Arc<Node>);
+
+/// What calls and streams work with.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) registry: RegistryHandle,
+    pub(crate) feed: Arc<Feed<Forms>>,
+    pub(crate) config: Config,
+    pub(crate) figures: Figures,
+    closed: AtomicBool,
+}
+
+impl Node {
+    /// Whether the node stops.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+}
+
+impl Grpc {
+    /// The frontend of this registry.
+    pub fn new(registry: RegistryHandle, config: Config) -> Self {
+        Self(Arc::new(Node {
+            feed: Feed::new(registry.clone(), config.feed_kept),
+            registry,
+            config,
+            figures: Figures::new(),
+            closed: AtomicBool::new(false),
+        }))
+    }
+
+    /// A service for one connection, or for all: it answers requests whose content type is `application/grpc`.
+    pub fn service(&self) -> GrpcService {
+        GrpcService::new(&self.0)
+    }
+
+    /// The node stops: streams end with UNAVAILABLE, reason STOPPING, and health answers NOT_SERVING. Calls are still
+    /// answered.
+    pub fn close(&self) {
+        self.0.closed.store(true, Ordering::Release);
+        self.0.feed.close();
+    }
+
+    /// What a layer in front of the service answers when it refuses a gRPC request: status 200 with `code` in
+    /// `grpc-status`, `reason` as ErrorInfo, and `retry_after` as RetryInfo.
+    pub fn refuse(code: Code, reason: Reason, retry_after: Option<Duration>) -> http::Response<Body> {
+        refusal::status(code, reason, retry_after).into_http()
+    }
+}
