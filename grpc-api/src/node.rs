@@ -1,10 +1,10 @@
 //! The frontend of one node: what all its connections and streams share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use eureka_registry_core::{Feed, RegistryHandle};
+use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use tonic::body::Body;
 
@@ -24,13 +24,14 @@ pub(crate) struct Node {
     pub(crate) feed: Arc<Feed<Forms>>,
     pub(crate) config: Config,
     pub(crate) figures: Figures,
-    closed: AtomicBool,
+    /// Cancelled when the node stops.
+    pub(crate) closed: CancellationToken,
 }
 
 impl Node {
     /// Whether the node stops.
     pub(crate) fn is_closed(&self) -> bool {
-        self.closed.load(Ordering::Acquire)
+        self.closed.is_cancelled()
     }
 }
 
@@ -42,7 +43,7 @@ impl Grpc {
             registry,
             config,
             figures: Figures::new(),
-            closed: AtomicBool::new(false),
+            closed: CancellationToken::new(),
         }))
     }
 
@@ -54,7 +55,7 @@ impl Grpc {
     /// The node stops: streams end with UNAVAILABLE, reason STOPPING, and health answers NOT_SERVING. Calls are still
     /// answered.
     pub fn close(&self) {
-        self.0.closed.store(true, Ordering::Release);
+        self.0.closed.cancel();
         self.0.feed.close();
     }
 
