@@ -7,8 +7,10 @@ use http::Method;
 pub enum Class {
     /// The whole registry.
     FullFetch,
-    /// A delta, an application, a virtual address, an instance, a page of the filtered list or of changes.
+    /// A delta, an application, a virtual address, an instance, a page of the filtered list.
     Read,
+    /// The change feed, in both its forms: what is asked for is to wait, so it is not a request under way.
+    Watch,
     /// A registration.
     Registration,
     /// Whatever keeps the registry true and costs little: renewals, cancels, changes of status and metadata.
@@ -47,6 +49,7 @@ impl Class {
 
     fn of_ours(version: Option<&str>, resource: Option<&str>, method: &Method) -> Self {
         match (version, resource) {
+            (Some("v1"), Some("changes")) if method == Method::GET => Self::Watch,
             (Some("v1"), Some("changes" | "instances" | "lastn")) => Self::Read,
             (Some("v1"), Some("repair")) if method == Method::POST => Self::Peer,
             _ => Self::Other,
@@ -87,7 +90,12 @@ mod tests {
         }
         assert_eq!(Class::of(&Method::GET, "/apps"), Class::Other);
         assert_eq!(Class::of(&Method::GET, "/api/v1/instances"), Class::Read);
-        assert_eq!(Class::of(&Method::GET, "/api/v1/changes"), Class::Read);
+        assert_eq!(Class::of(&Method::GET, "/api/v1/changes"), Class::Watch);
+        assert_eq!(
+            Class::of(&Method::HEAD, "/api/v1/changes"),
+            Class::Read,
+            "it does not wait"
+        );
         assert_eq!(Class::of(&Method::POST, "/api/v1/repair/compare"), Class::Peer);
         assert_eq!(Class::of(&Method::GET, "/health/live"), Class::Other);
         // What is not there is no reason to take a long body.

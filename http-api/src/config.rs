@@ -28,6 +28,8 @@ pub struct Config {
     pub gzip: Gzip,
     /// How OPTIONS is answered and what `Allow` says.
     pub allow: Allow,
+    /// The last changes that are kept encoded for all who follow the feed.
+    pub feed_kept: usize,
     /// Level of compression, 0 (none) to 9.
     pub gzip_level: u32,
     /// How long lists may lag behind the registry; zero: not at all. Java: 30 s, at multiples of the wall clock.
@@ -153,6 +155,7 @@ impl Config {
             limits: Limits::default(),
             gzip: Gzip::Asked,
             allow: Allow::Full,
+            feed_kept: 4096,
             gzip_level: 4,
             update_interval: Duration::ZERO,
             rate_limits: RateLimits::default(),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use eureka_registry_core::wire::Route;
-use eureka_registry_core::{Reads, RegistryHandle, Snapshot};
+use eureka_registry_core::{Feed, Reads, RegistryHandle, Snapshot};
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response};
@@ -43,6 +43,7 @@ struct Inner {
     pages: Pages,
     selections: Selections,
     limiter: Limiter,
+    feed: Arc<Feed<()>>,
     /// Bytes of bodies that are being collected.
     buffered: AtomicUsize,
     /// The snapshot that lists show while they may lag, and the interval it was taken in.
@@ -54,13 +55,14 @@ impl Api {
     pub fn new(registry: RegistryHandle, config: Config) -> Self {
         let encoder = Arc::new(Encoder::new(&config));
         Self(Arc::new(Inner {
-            registry,
             node: HeaderValue::from_str(&config.node_id).ok(),
             pages: Pages::new(Arc::clone(&encoder)),
             selections: Selections::new(Arc::clone(&encoder)),
             limiter: Limiter::new(config.rate_limits.clone()),
+            feed: Feed::new(registry.clone(), config.feed_kept),
             buffered: AtomicUsize::new(0),
             lagging: Mutex::new(None),
+            registry,
             encoder,
             config,
         }))
@@ -105,6 +107,11 @@ impl Api {
     /// Bytes of encoded answers that are kept for further readers.
     pub fn encoded_bytes(&self) -> usize {
         self.0.encoder.kept()
+    }
+
+    /// Ends all who follow the changes, now and in future: the node stops. Streams end, and who waits is answered.
+    pub fn close_feeds(&self) {
+        self.0.feed.close();
     }
 
     /// Whether `len` more bytes of bodies may be held; if so they count until [`forget`](Self::forget).
@@ -201,7 +208,7 @@ fn operation(parts: &Parts) -> Operation {
             Some(Route::Repair(_)) => Operation::Repair,
             Some(_) | None => Operation::Batch,
         },
-        Class::FullFetch | Class::Read | Class::Renewal | Class::Other => Operation::Other,
+        Class::FullFetch | Class::Read | Class::Watch | Class::Renewal | Class::Other => Operation::Other,
     }
 }
 

@@ -46,7 +46,7 @@ impl Pressure {
     pub(crate) fn sheds(&self, class: Class) -> bool {
         let (requests_share, lag_factor) = match class {
             Class::FullFetch => (0.5, 1),
-            Class::Read => (0.75, 2),
+            Class::Read | Class::Watch => (0.75, 2),
             Class::Registration => (1.0, 4),
             Class::Renewal | Class::Peer | Class::Other => return false,
         };
@@ -97,9 +97,10 @@ fn micros(duration: Duration) -> u64 {
 mod tests {
     use super::*;
 
-    const CLASSES: [Class; 6] = [
+    const CLASSES: [Class; 7] = [
         Class::FullFetch,
         Class::Read,
+        Class::Watch,
         Class::Registration,
         Class::Renewal,
         Class::Peer,
@@ -120,10 +121,10 @@ mod tests {
             (99, 0),
             (100, 1),
             (199, 1),
-            (200, 2),
-            (399, 2),
-            (400, 3),
-            (60_000, 3),
+            (200, 3),
+            (399, 3),
+            (400, 4),
+            (60_000, 4),
         ] {
             pressure.lag.store(lag * 1000, Ordering::Relaxed);
             assert_eq!(refused(&pressure), CLASSES[..count], "{lag} ms");
@@ -137,7 +138,7 @@ mod tests {
         let one = pressure.enter();
         assert_eq!(refused(&pressure), [Class::FullFetch]);
         let two = pressure.enter();
-        assert_eq!(refused(&pressure), CLASSES[..3]);
+        assert_eq!(refused(&pressure), CLASSES[..4]);
         drop((one, two));
         assert_eq!(refused(&pressure), []);
     }

@@ -91,9 +91,10 @@ pub struct Meters {
 }
 
 /// The classes of requests with their names in metrics.
-const CLASSES: [(Class, &str); 6] = [
+const CLASSES: [(Class, &str); 7] = [
     (Class::FullFetch, "full_fetch"),
     (Class::Read, "read"),
+    (Class::Watch, "watch"),
     (Class::Registration, "registration"),
     (Class::Renewal, "renewal"),
     (Class::Peer, "peer"),
