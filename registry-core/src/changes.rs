@@ -100,6 +100,8 @@ pub(crate) struct ChangeLog {
     entries: VecDeque<Entry>,
     version: u64,
     limit: usize,
+    /// Since when each version of the registry can be told by the time.
+    known_since: Moment,
     /// Version of the first change that may still be in the delta.
     delta_from: u64,
     /// Instances that are gone and still in the delta, with the version of their last change.
@@ -128,12 +130,13 @@ struct Entry {
 }
 
 impl ChangeLog {
-    /// An empty log of at most `limit` changes.
-    pub(crate) fn new(limit: usize) -> Self {
+    /// An empty log of at most `limit` changes of a registry that starts at `now`.
+    pub(crate) fn new(now: Moment, limit: usize) -> Self {
         Self {
             entries: VecDeque::with_capacity(limit.max(1)),
             version: 0,
             limit: limit.max(1),
+            known_since: now,
             delta_from: 1,
             gone: BTreeMap::new(),
         }
@@ -163,6 +166,9 @@ impl ChangeLog {
         if self.entries.len() == self.limit {
             let first = self.first();
             let entry = self.entries.pop_front();
+            if let Some(entry) = &entry {
+                self.known_since = entry.moment;
+            }
             if first >= self.delta_from {
                 self.delta_from = first + 1;
                 left = entry.map(|entry| (first, entry.key));
@@ -246,6 +252,15 @@ impl ChangeLog {
             })
             .collect();
         Changes::Since { changes, current }
+    }
+
+    /// The version that the registry had at a moment, `None` if that is too long ago.
+    pub(crate) fn version_at(&self, moment: Moment) -> Option<u64> {
+        if moment < self.known_since {
+            return None;
+        }
+        let later = self.entries.partition_point(|entry| entry.moment <= moment);
+        Some(self.first() - 1 + later as u64)
     }
 
     /// The version of the oldest entry, or of the next one.

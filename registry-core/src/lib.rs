@@ -76,6 +76,7 @@ mod filter;
 mod hash;
 mod lease;
 mod leases;
+mod limits;
 mod listing;
 mod model;
 mod overrides;
@@ -102,6 +103,7 @@ pub use command::{Changed, Command, Origin, PeerId, Registered, Renewed, Reply};
 pub use config::{Compat, Config, LeaseExpiry, Measure, PreservationConfig, Settle};
 pub use event::{AppliedKind, Event};
 pub use filter::{Filter, FilterError, Seen};
+pub use limits::{Excess, InstanceLimits};
 pub use model::{
     Action, DEFAULT_DURATION_SECS, DEFAULT_RENEWAL_INTERVAL_SECS, DataCenter, Instance, InstanceKey,
     LeaseTerms, Metadata, Port, Status,
@@ -114,7 +116,10 @@ pub use repair::{
     RepairRequest, Stamp, Stamped, Step,
 };
 #[cfg(feature = "shared")]
-pub use shared::{Clock, Cursor, EventSink, Feed, Follower, News, RegistryHandle, Subscription, Told};
+pub use shared::{
+    Clock, Cursor, EventSink, Feed, Follower, News, Past, PastError, Point, RegistryHandle, Subscription,
+    Told,
+};
 pub use snapshot::{Application, Hold, LeaseTimes, LeaseView, Reads, Snapshot, reconcile_hash};
 pub use stats::{Reason, Stats};
 pub use time::{Mono, Now, Wall};

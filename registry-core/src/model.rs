@@ -354,22 +354,33 @@ impl Instance {
 
     /// Names, addresses and URLs: every text of it but metadata.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
-        let optional = [
-            &self.instance_id,
-            &self.app_group,
-            &self.sid,
-            &self.home_page_url,
-            &self.status_page_url,
-            &self.health_check_url,
-            &self.secure_health_check_url,
-            &self.vip_address,
-            &self.secure_vip_address,
-            &self.asg_name,
+        self.named_texts().map(|(_, text)| text)
+    }
+
+    /// The same, each with the name of its field.
+    pub(crate) fn named_texts(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let required = [
+            ("app", &self.app),
+            ("host_name", &self.host_name),
+            ("ip_address", &self.ip_address),
         ];
-        let named = [&*self.app, &self.host_name, &self.ip_address];
-        named
+        let optional = [
+            ("instance_id", &self.instance_id),
+            ("app_group", &self.app_group),
+            ("sid", &self.sid),
+            ("home_page_url", &self.home_page_url),
+            ("status_page_url", &self.status_page_url),
+            ("health_check_url", &self.health_check_url),
+            ("secure_health_check_url", &self.secure_health_check_url),
+            ("vip_address", &self.vip_address),
+            ("secure_vip_address", &self.secure_vip_address),
+            ("asg_name", &self.asg_name),
+        ];
+        let required = required.into_iter().map(|(name, text)| (name, &**text));
+        let optional = optional
             .into_iter()
-            .chain(optional.into_iter().flatten().map(|text| &**text))
+            .filter_map(|(name, text)| Some((name, text.as_deref()?)));
+        required.chain(optional)
     }
 
     /// Bytes of all keys and values of its metadata and of its machine's: what the limit on metadata counts.

@@ -30,7 +30,7 @@ use crate::preservation::{Preservation, Preserver, Standing, Turn};
 use crate::rng::Rng;
 use crate::snapshot::{Hold, LeaseView, Reads, Snapshot};
 use crate::stats::Stats;
-use crate::time::{Mono, Now};
+use crate::time::{Mono, Now, Wall};
 use crate::tombstones::Tombstones;
 use crate::watch::{Moment, Ticks, Watch};
 
@@ -121,7 +121,7 @@ impl Registry {
             refusals: Tombstones::new(REFUSALS),
             digest: Digest::new(),
             late_from: 0,
-            changes: ChangeLog::new(config.change_log_limit),
+            changes: ChangeLog::new(Moment::of(now.mono), config.change_log_limit),
             listing: Listing::new(),
             peers: Peers::default(),
             registrations: Recents::default(),
@@ -301,6 +301,12 @@ impl Registry {
     /// At most `limit` changes after `version`, for readers that follow.
     pub fn changes(&self, now: Now, version: u64, limit: usize) -> Changes {
         self.changes.since(now, version, limit)
+    }
+
+    /// The version that the registry had at a time: that of the last change made until then. `None` if changes since then
+    /// are not kept any more, or if it had not started.
+    pub fn version_at(&self, now: Now, time: Wall) -> Option<u64> {
+        self.changes.version_at(Moment::at(now, time))
     }
 
     /// At most `limit` overrides behind `after` in the order of their keys, also of absent instances; under Java's

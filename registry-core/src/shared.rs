@@ -29,12 +29,14 @@ const PORTION: usize = 64;
 
 mod cursor;
 mod feed;
+mod past;
 mod subscription;
 
 use subscription::Waiting;
 
 pub use cursor::Cursor;
 pub use feed::{Feed, Follower, News, Told};
+pub use past::{Past, PastError, Point};
 pub use subscription::Subscription;
 
 /// Where the time comes from. `mono` must never go back.

@@ -176,7 +176,10 @@ impl Snapshot {
 
     /// All instances from the first one behind `after` on (from the very first for `None`), in order: for readers that
     /// come page by page.
-    pub fn instances_after(&self, after: Option<&InstanceKey>) -> impl Iterator<Item = &Arc<LeaseView>> {
+    pub fn instances_after<'a>(
+        &'a self,
+        after: Option<&InstanceKey>,
+    ) -> impl Iterator<Item = &'a Arc<LeaseView>> + use<'a> {
         let place = after.map_or(Place::FIRST, |key| {
             let behind = |view: &Arc<LeaseView>| order(view, key).then(Ordering::Less);
             self.frozen.instances.seek(behind).0

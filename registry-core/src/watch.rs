@@ -76,6 +76,15 @@ impl Moment {
         Self(i64::try_from(mono.0).unwrap_or(i64::MAX))
     }
 
+    /// The moment at which the wall clock would have shown this, judged by today's wall clock.
+    pub(crate) fn at(now: Now, time: Wall) -> Self {
+        let mono = Self::of(now.mono).0;
+        Self(match now.wall.0.checked_sub(time.0) {
+            Some(ago) => mono.saturating_sub_unsigned(ago),
+            None => mono.saturating_add_unsigned(time.0 - now.wall.0),
+        })
+    }
+
     /// What the wall clock would have shown, judged by today's wall clock.
     pub(crate) fn wall(self, now: Now) -> Wall {
         let ahead = self.0.saturating_sub(Self::of(now.mono).0);
@@ -126,5 +135,8 @@ mod tests {
         assert_eq!(Moment(-90).wall(now), Wall(900));
         assert_eq!(Moment(15).wall(now), Wall(1_005));
         assert_eq!(Moment(-5_000).wall(now), Wall(0));
+        assert_eq!(Moment::at(now, Wall(900)), Moment(-90));
+        assert_eq!(Moment::at(now, Wall(1_005)), Moment(15));
+        assert_eq!(Moment::at(now, Wall(u64::MAX)), Moment(i64::MAX));
     }
 }

@@ -10,6 +10,8 @@ mod fleet;
 mod golden;
 mod interaction;
 mod model;
+#[cfg(feature = "shared")]
+mod past;
 mod repair;
 #[cfg(feature = "shared")]
 mod shared;
