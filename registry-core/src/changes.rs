@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use crate::command::{Origin, PeerId};
+use crate::event::AppliedKind;
 use crate::model::{Action, Instance, InstanceKey};
 use crate::time::{Now, Wall};
 use crate::watch::{Moment, Ticks};
@@ -28,6 +29,14 @@ pub struct Change {
     pub author: Author,
     /// Why.
     pub cause: Cause,
+}
+
+impl Change {
+    /// What it counts against limits, in bytes: about what it takes in memory.
+    #[cfg(feature = "shared")]
+    pub(crate) fn bytes(&self) -> usize {
+        bytes(&self.instance, self.before.as_ref())
+    }
 }
 
 /// Who made a change.
@@ -73,8 +82,23 @@ pub enum Cause {
     OverrideCleared,
     /// Metadata was changed.
     MetadataChanged,
-    /// The copy of another node was taken over.
+    /// The copy of another node was taken over, or no more than its dirty timestamp: that of a cancel before a registration
+    /// here.
     Adopted,
+}
+
+impl From<AppliedKind> for Cause {
+    fn from(kind: AppliedKind) -> Self {
+        match kind {
+            AppliedKind::Registered => Self::Registered,
+            AppliedKind::Renewed => Self::Renewed,
+            AppliedKind::Cancelled => Self::Cancelled,
+            AppliedKind::Overridden => Self::Overridden,
+            AppliedKind::OverrideCleared => Self::OverrideCleared,
+            AppliedKind::MetadataChanged => Self::MetadataChanged,
+            AppliedKind::Adopted => Self::Adopted,
+        }
+    }
 }
 
 /// What a reader gets who has seen everything up to some version.
@@ -94,18 +118,33 @@ pub enum Changes {
     },
 }
 
+/// At most this many changes make room for a new one. What a client may register displaces no more than these; after
+/// something larger, which only a peer sends, the log is too long for the next few changes instead of the lock for long.
+const DISPLACED: usize = 512;
+
 /// The log. Each version is one change.
 #[derive(Debug)]
 pub(crate) struct ChangeLog {
     entries: VecDeque<Entry>,
     version: u64,
-    limit: usize,
+    limits: Limits,
+    /// What the entries count.
+    bytes: usize,
     /// Since when each version of the registry can be told by the time.
     known_since: Moment,
     /// Version of the first change that may still be in the delta.
     delta_from: u64,
     /// Instances that are gone and still in the delta, with the version of their last change.
     gone: BTreeMap<InstanceKey, u64>,
+}
+
+/// How long the log may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Changes.
+    pub(crate) count: usize,
+    /// Bytes of the instances in them.
+    pub(crate) bytes: usize,
 }
 
 /// What the log is told of a change besides what is left.
@@ -127,15 +166,21 @@ struct Entry {
     action: Action,
     instance: Arc<Instance>,
     why: Why,
+    /// What it counts.
+    bytes: usize,
 }
 
 impl ChangeLog {
-    /// An empty log of at most `limit` changes of a registry that starts at `now`.
-    pub(crate) fn new(now: Moment, limit: usize) -> Self {
+    /// An empty log of a registry that starts at `now`.
+    pub(crate) fn new(now: Moment, limits: Limits) -> Self {
+        let smallest = size_of::<Entry>() + size_of::<Instance>();
+        let most = limits.count.min(limits.bytes / smallest);
         Self {
-            entries: VecDeque::with_capacity(limit.max(1)),
+            // It never grows: that would move everything at once, under the lock.
+            entries: VecDeque::with_capacity(most + 1),
             version: 0,
-            limit: limit.max(1),
+            limits,
+            bytes: 0,
             known_since: now,
             delta_from: 1,
             gone: BTreeMap::new(),
@@ -152,8 +197,12 @@ impl ChangeLog {
         self.entries.len()
     }
 
-    /// Notes a change and gives its version. `leaves` is told of the change that had to make room for it, if that may
-    /// still be in the delta.
+    /// What they count in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Notes a change and gives its version. Others may have to make room for it: see [`displace`](Self::displace).
     pub(crate) fn push(
         &mut self,
         (now, moment): (Ticks, Moment),
@@ -161,19 +210,9 @@ impl ChangeLog {
         action: Action,
         instance: Arc<Instance>,
         why: Why,
-    ) -> (u64, Option<(u64, InstanceKey)>) {
-        let mut left = None;
-        if self.entries.len() == self.limit {
-            let first = self.first();
-            let entry = self.entries.pop_front();
-            if let Some(entry) = &entry {
-                self.known_since = entry.moment;
-            }
-            if first >= self.delta_from {
-                self.delta_from = first + 1;
-                left = entry.map(|entry| (first, entry.key));
-            }
-        }
+    ) -> u64 {
+        let bytes = bytes(&instance, why.before.as_ref());
+        self.bytes += bytes;
         self.version += 1;
         self.entries.push_back(Entry {
             at: now,
@@ -182,8 +221,32 @@ impl ChangeLog {
             action,
             instance,
             why,
+            bytes,
         });
-        (self.version, left)
+        self.version
+    }
+
+    /// Drops the oldest changes while there are too many, but never the newest one: whoever has seen all but that one is
+    /// not lost. Gives those that had to leave the delta, too.
+    pub(crate) fn displace(&mut self) -> Vec<(u64, InstanceKey)> {
+        let mut left = Vec::new();
+        for _ in 0..DISPLACED {
+            let over = self.entries.len() > self.limits.count || self.bytes > self.limits.bytes;
+            if !over || self.entries.len() == 1 {
+                break;
+            }
+            let first = self.first();
+            let Some(entry) = self.entries.pop_front() else {
+                break;
+            };
+            self.bytes -= entry.bytes;
+            self.known_since = entry.moment;
+            if first >= self.delta_from {
+                self.delta_from = first + 1;
+                left.push((first, entry.key));
+            }
+        }
+        left
     }
 
     /// When the oldest change in the delta was made.
@@ -267,6 +330,12 @@ impl ChangeLog {
     fn first(&self) -> u64 {
         self.version + 1 - self.entries.len() as u64
     }
+}
+
+/// What a change counts: its instance, and the one before it if that is another (a cancel leaves it as it was).
+fn bytes(instance: &Arc<Instance>, before: Option<&Arc<Instance>>) -> usize {
+    let before = before.filter(|before| !Arc::ptr_eq(before, instance));
+    size_of::<Entry>() + instance.held_bytes() + before.map_or(0, |before| before.held_bytes())
 }
 
 /// A registration or cancel, as the list of recent ones shows it.

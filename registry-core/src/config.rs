@@ -37,9 +37,13 @@ pub struct Config {
     pub tombstone_retention: Duration,
     /// At most this many cancels are remembered.
     pub tombstone_limit: usize,
-    /// At most this many changes are kept for readers that follow with a cursor. The delta ends where they do: of more
-    /// changes within its retention, the oldest leave it early. Its readers notice by the hash, or by a full fetch.
+    /// At most this many changes are kept for readers that follow with a cursor, and to show the registry as it was. The
+    /// delta ends where they do: of more changes within its retention, the oldest leave it early. Its readers notice by the
+    /// hash, or by a full fetch.
     pub change_log_limit: usize,
+    /// Changes are also kept only as long as they take at most this many bytes: each counts its instance, and the one
+    /// before it if that was another. The newest is kept in any case.
+    pub change_log_bytes: usize,
     /// Java's ways, one switch each.
     pub compat: Compat,
 }
@@ -142,6 +146,7 @@ impl Default for Config {
             tombstone_retention: Duration::from_secs(300),
             tombstone_limit: 100_000,
             change_log_limit: 100_000,
+            change_log_bytes: 64 << 20,
             compat: Compat::default(),
         }
     }

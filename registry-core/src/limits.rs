@@ -107,41 +107,45 @@ mod tests {
 
     #[test]
     fn every_text_is_measured_and_named() {
-        let long: Arc<str> = Arc::from("123456789");
-        let mut set: [(&str, fn(&mut Instance, Arc<str>)); 13] = [
-            ("app", |instance, text| instance.app = text),
-            ("host_name", |instance, text| instance.host_name = text),
-            ("ip_address", |instance, text| instance.ip_address = text),
-            ("instance_id", |instance, text| instance.instance_id = Some(text)),
-            ("app_group", |instance, text| instance.app_group = Some(text)),
-            ("sid", |instance, text| instance.sid = Some(text)),
-            ("home_page_url", |instance, text| {
-                instance.home_page_url = Some(text)
-            }),
-            ("status_page_url", |instance, text| {
-                instance.status_page_url = Some(text);
-            }),
-            ("health_check_url", |instance, text| {
-                instance.health_check_url = Some(text);
-            }),
-            ("secure_health_check_url", |instance, text| {
-                instance.secure_health_check_url = Some(text);
-            }),
-            ("vip_address", |instance, text| instance.vip_address = Some(text)),
-            ("secure_vip_address", |instance, text| {
-                instance.secure_vip_address = Some(text);
-            }),
-            ("asg_name", |instance, text| instance.asg_name = Some(text)),
-        ];
-        for (field, set) in &mut set {
+        let with = |field, text| {
             let mut instance = instance();
-            set(&mut instance, Arc::clone(&long));
-            let limit = 8;
-            assert_eq!(
-                instance.within(LIMITS),
-                Err(Excess::Text { field, limit }),
-                "{field}"
-            );
+            match field {
+                "app" => instance.app = text,
+                "host_name" => instance.host_name = text,
+                "ip_address" => instance.ip_address = text,
+                "instance_id" => instance.instance_id = Some(text),
+                "app_group" => instance.app_group = Some(text),
+                "sid" => instance.sid = Some(text),
+                "home_page_url" => instance.home_page_url = Some(text),
+                "status_page_url" => instance.status_page_url = Some(text),
+                "health_check_url" => instance.health_check_url = Some(text),
+                "secure_health_check_url" => instance.secure_health_check_url = Some(text),
+                "vip_address" => instance.vip_address = Some(text),
+                "secure_vip_address" => instance.secure_vip_address = Some(text),
+                _ => instance.asg_name = Some(text),
+            }
+            instance
+        };
+        for field in [
+            "app",
+            "host_name",
+            "ip_address",
+            "instance_id",
+            "app_group",
+            "sid",
+            "home_page_url",
+            "status_page_url",
+            "health_check_url",
+            "secure_health_check_url",
+            "vip_address",
+            "secure_vip_address",
+            "asg_name",
+        ] {
+            let full = with(field, Arc::from("12345678"));
+            assert_eq!(full.within(LIMITS), Ok(()), "{field}");
+            let over = with(field, Arc::from("123456789"));
+            let excess = Excess::Text { field, limit: 8 };
+            assert_eq!(over.within(LIMITS), Err(excess), "{field}");
         }
     }
 }

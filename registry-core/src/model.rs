@@ -314,6 +314,8 @@ pub struct Instance {
 
 /// What names, quotes and numbers of an instance take in JSON, in bytes, about.
 const ENCODED_BYTES: usize = 1_024;
+/// What counters and allocator add to a shared text.
+const ALLOCATED: usize = 24;
 /// What quotes, colon and comma of a pair of metadata take.
 const PAIR_BYTES: usize = 6;
 
@@ -393,6 +395,14 @@ impl Instance {
         let pairs: usize = self.all_metadata().map(Metadata::len).sum();
         let texts: usize = self.texts().map(str::len).sum();
         ENCODED_BYTES + 2 * (texts + self.metadata_bytes() + PAIR_BYTES * pairs)
+    }
+
+    /// About how many bytes of memory it takes if it shares none of its texts.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let texts: usize = self.texts().map(|text| ALLOCATED + text.len()).sum();
+        let pairs: usize = self.all_metadata().map(Metadata::len).sum();
+        let metadata = self.metadata_bytes() + pairs * 2 * (ALLOCATED + size_of::<Arc<str>>());
+        size_of::<Self>() + texts + metadata
     }
 
     fn all_metadata(&self) -> impl Iterator<Item = &Metadata> {

@@ -14,7 +14,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::changes::{ChangeLog, Changes, Recent, Recents, Why};
+use crate::changes::{self, ChangeLog, Changes, Recent, Recents, Why};
 use crate::command::{Command, Origin, PeerId, Reply};
 use crate::config::{Config, Settle};
 use crate::digest::Digest;
@@ -121,7 +121,13 @@ impl Registry {
             refusals: Tombstones::new(REFUSALS),
             digest: Digest::new(),
             late_from: 0,
-            changes: ChangeLog::new(Moment::of(now.mono), config.change_log_limit),
+            changes: ChangeLog::new(
+                Moment::of(now.mono),
+                changes::Limits {
+                    count: config.change_log_limit,
+                    bytes: config.change_log_bytes,
+                },
+            ),
             listing: Listing::new(),
             peers: Peers::default(),
             registrations: Recents::default(),
@@ -291,6 +297,7 @@ impl Registry {
                 + self.tombstones.forgotten()
                 + self.refusals.forgotten(),
             changes: self.changes.len(),
+            change_bytes: self.changes.bytes(),
             delta: self.listing.delta_len(),
             version: self.changes.version(),
             preserving: self.preserver.preserving(),
@@ -433,7 +440,9 @@ impl Registry {
     fn publish(&mut self, now: Now, slot: Slot, hidden: bool, why: Why) -> u64 {
         let lease = self.leases.get(slot);
         let (key, instance) = (lease.key.clone(), Arc::clone(&lease.instance));
-        let version = self.log(now, key, lease.action, instance, why);
+        // What Java's lists do not tell of is a change all the same.
+        let action = if hidden { Action::Modified } else { lease.action };
+        let version = self.log(now, key, action, instance, why);
         let lease = self.leases.get_mut(slot);
         if !hidden {
             lease.in_delta = Some(version);
@@ -445,11 +454,11 @@ impl Registry {
         version
     }
 
-    /// Notes a change in the log, which may push an older one out of it and of the delta.
+    /// Notes a change in the log, which may push older ones out of it and of the delta.
     fn log(&mut self, now: Now, key: InstanceKey, action: Action, instance: Arc<Instance>, why: Why) -> u64 {
         let at = (self.ticks(now), Moment::of(now.mono));
-        let (version, left) = self.changes.push(at, key, action, instance, why);
-        if let Some((version, key)) = left {
+        let version = self.changes.push(at, key, action, instance, why);
+        for (version, key) in self.changes.displace() {
             self.counters.forgotten += 1;
             self.leave_delta(&key, version);
         }

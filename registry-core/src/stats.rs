@@ -64,8 +64,10 @@ pub struct Stats {
     pub tombstones: usize,
     /// Overrides, tombstones and changes in the delta forgotten early because of their limits.
     pub forgotten: u64,
-    /// Changes in the log for cursors.
+    /// Changes in the log for cursors; those from version 1 up to theirs have left it.
     pub changes: usize,
+    /// Bytes that the instances in them take, about.
+    pub change_bytes: usize,
     /// Entries of the delta.
     pub delta: usize,
     /// Version of the registry.

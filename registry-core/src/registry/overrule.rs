@@ -117,14 +117,14 @@ impl Registry {
         let before = Arc::clone(&lease.instance);
         let status = status::effective(lease.reported, theirs.status, None, true);
         let overridden = theirs.status.unwrap_or(Status::Unknown);
-        let (kind, cause) = match theirs.status {
-            Some(_) => (AppliedKind::Overridden, Cause::Overridden),
-            None => (AppliedKind::OverrideCleared, Cause::OverrideCleared),
+        let kind = match theirs.status {
+            Some(_) => AppliedKind::Overridden,
+            None => AppliedKind::OverrideCleared,
         };
         let why = Why {
             before: Some(Arc::clone(&before)),
             author: origin.clone().into(),
-            cause,
+            cause: kind.into(),
         };
         self.overrule(now, slot, (status, overridden), None, why);
         self.overruled(now, slot, kind, before, origin.clone());

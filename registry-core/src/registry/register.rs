@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::renew::LATE_HEARTBEATS;
 use super::{Phase, Registry, before, millis};
-use crate::changes::{Cause, Why};
+use crate::changes::Why;
 use crate::command::{Changed, Origin, Registered};
 use crate::content::content_hash;
 use crate::digest::Part;
@@ -265,11 +265,7 @@ impl Registry {
         let why = Why {
             before: before.clone(),
             author: origin.clone().into(),
-            cause: match kind {
-                AppliedKind::Adopted => Cause::Adopted,
-                AppliedKind::MetadataChanged => Cause::MetadataChanged,
-                _ => Cause::Registered,
-            },
+            cause: kind.into(),
         };
         self.publish(now, slot, false, why);
         if reported != Some(self.leases.get(slot).reported) || before.as_ref() != Some(&after) {

@@ -1,6 +1,6 @@
 //! The changes for many readers: taken from the registry once, encoded once, queued for nobody.
 
-use alloc::collections::VecDeque;
+use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
@@ -14,10 +14,43 @@ use crate::changes::{Change, Changes};
 
 /// Changes that are taken from the registry in one hold of its lock.
 const PORTION: usize = 256;
+/// At most this many bytes of instances are kept, by the measure of the log. What is encoded of them comes on top.
+const KEPT_BYTES: usize = 16 << 20;
 
 /// Follows the changes of a registry for many readers. The last ones are kept with whatever a frontend makes of them
 /// (`T`: encoded forms, filled in by the first reader who needs them), so that one change costs one encoding however many
 /// read it. Readers hold no queue: each pulls from a place of its own, and one that is too slow is told so.
+///
+/// ```
+/// use std::{sync::{Arc, OnceLock}, task::{Context, Poll, Waker}, time::Duration};
+/// use eureka_registry_core::{
+///     Clock, Config, Event, Feed, Instance, News, Now, Origin, RegistryHandle, Told,
+/// };
+///
+/// struct Stopped;
+/// impl Clock for Stopped {
+///     fn now(&self) -> Now {
+///         Now::default()
+///     }
+/// }
+/// let registry = RegistryHandle::new(Config::default(), Arc::new(Stopped), Arc::new(|_: &Event| {}));
+/// let feed = Feed::<OnceLock<String>>::new(registry.clone(), 1_000);
+/// let mut follower = feed.follow(registry.cursor(registry.snapshot().version()));
+///
+/// // Any runtime will do: this is what a stream does in its `poll_next`.
+/// let mut context = Context::from_waker(Waker::noop());
+/// assert!(follower.poll_news(&mut context, 64).is_pending());
+///
+/// let instance = Instance::new("orders", "host-1:orders:8080", "host-1", "10.0.0.1");
+/// registry.register(Origin::Client, Arc::new(instance), Duration::ZERO);
+/// let Poll::Ready(News::Changes(told)) = follower.poll_news(&mut context, 64) else {
+///     panic!("there is one");
+/// };
+/// let encode = |told: &Told<OnceLock<String>>| {
+///     told.encoded.get_or_init(|| format!("{:?} {}", told.change.action, told.change.key)).clone()
+/// };
+/// assert_eq!(encode(&told[0]), "Added ORDERS/host-1:orders:8080");
+/// ```
 pub struct Feed<T> {
     registry: RegistryHandle,
     kept: usize,
@@ -48,23 +81,23 @@ pub enum News<T> {
     Closed,
 }
 
-/// The last changes, up to `seen`.
+/// The newest of the changes that somebody has read, by version. There may be gaps: of what nobody reads, nothing is kept.
 struct Recent<T> {
-    entries: VecDeque<Arc<Told<T>>>,
-    seen: u64,
+    told: BTreeMap<u64, Arc<Told<T>>>,
+    bytes: usize,
 }
 
 impl<T: Default> Feed<T> {
-    /// A feed that keeps the last `kept` changes encoded; older ones are encoded for each reader alone as long as the registry
-    /// has them.
+    /// A feed that keeps the last `kept` changes with what is encoded of them (fewer if their instances take more than
+    /// 16 MiB). Readers that are farther behind are served from the log of the registry as long as it reaches, each with
+    /// encodings of its own.
     pub fn new(registry: RegistryHandle, kept: usize) -> Arc<Self> {
-        let seen = registry.stats().version;
         Arc::new(Self {
             registry,
-            kept: kept.max(1),
+            kept,
             recent: Mutex::new(Recent {
-                entries: VecDeque::new(),
-                seen,
+                told: BTreeMap::new(),
+                bytes: 0,
             }),
             closed: AtomicBool::new(false),
         })
@@ -94,66 +127,69 @@ impl<T: Default> Feed<T> {
         if since.boot() != self.registry.boot() {
             return News::Lost { foreign: true };
         }
-        {
-            let mut recent = self.recent.lock();
-            recent.catch_up(&self.registry, self.kept);
-            if let Some(told) = recent.after(since.version(), limit) {
-                return News::Changes(told);
+        let version = since.version();
+        if version == self.registry.version() {
+            return News::Changes(Vec::new());
+        }
+        let mut recent = self.recent.lock();
+        let kept = recent.after(version, limit);
+        if !kept.is_empty() {
+            return News::Changes(kept);
+        }
+        // Under the lock, so that of many readers at the same place one asks and the others find.
+        let changes = match self.registry.changes(since, limit.min(PORTION)) {
+            Changes::Since { changes, .. } => changes,
+            Changes::Lost { current } => {
+                let foreign = version > current;
+                return News::Lost { foreign };
             }
-        }
-        match self.registry.changes(since, limit) {
-            Changes::Since { changes, .. } => News::Changes(
-                changes
-                    .into_iter()
-                    .map(|change| Arc::new(Told::new(change)))
-                    .collect(),
-            ),
-            Changes::Lost { .. } => News::Lost { foreign: false },
-        }
+        };
+        let told = recent.take_in(changes);
+        let dropped = recent.make_room(self.kept);
+        drop(recent);
+        // Frees encoded copies, perhaps many: not under the lock.
+        drop(dropped);
+        News::Changes(told)
     }
 }
 
 impl<T: Default> Recent<T> {
-    /// Takes over what is new in the registry.
-    fn catch_up(&mut self, registry: &RegistryHandle, kept: usize) {
-        let current = registry.version();
-        if current.saturating_sub(self.seen) > kept as u64 {
-            // Nobody has read for long: who comes now has no use for what lies between.
-            self.entries.clear();
-            self.seen = current;
-        }
-        while self.seen < current {
-            match registry.changes(registry.cursor(self.seen), PORTION) {
-                Changes::Since { changes, .. } => {
-                    let Some(last) = changes.last() else { return };
-                    self.seen = last.version;
-                    self.entries
-                        .extend(changes.into_iter().map(|change| Arc::new(Told::new(change))));
-                }
-                Changes::Lost { current } => {
-                    self.entries.clear();
-                    self.seen = current;
-                }
-            }
-        }
-        let over = self.entries.len().saturating_sub(kept);
-        self.entries.drain(..over);
+    /// At most `limit` changes after a version, up to the first that is not here.
+    fn after(&self, version: u64, limit: usize) -> Vec<Arc<Told<T>>> {
+        let next = version.saturating_add(1);
+        let kept = self.told.range(next..).zip(next..);
+        kept.take_while(|((version, _), next)| *version == next)
+            .take(limit)
+            .map(|((_, told), _)| Arc::clone(told))
+            .collect()
     }
 
-    /// At most `limit` changes after a version; `None` if they are not all here.
-    fn after(&self, version: u64, limit: usize) -> Option<Vec<Arc<Told<T>>>> {
-        let behind = usize::try_from(self.seen.checked_sub(version)?).ok()?;
-        let skipped = self.entries.len().checked_sub(behind)?;
-        Some(self.entries.range(skipped..).take(limit).cloned().collect())
+    /// Takes in what somebody reads.
+    fn take_in(&mut self, changes: Vec<Change>) -> Vec<Arc<Told<T>>> {
+        let take_in = |change: Change| {
+            let told = self.told.entry(change.version).or_insert_with(|| {
+                self.bytes += change.bytes();
+                Arc::new(Told {
+                    change,
+                    encoded: T::default(),
+                })
+            });
+            Arc::clone(told)
+        };
+        changes.into_iter().map(take_in).collect()
     }
-}
 
-impl<T: Default> Told<T> {
-    fn new(change: Change) -> Self {
-        Self {
-            change,
-            encoded: T::default(),
+    /// Gives back what is too much. Newer changes win: a reader far behind the others drives out none of theirs.
+    fn make_room(&mut self, most: usize) -> Vec<Arc<Told<T>>> {
+        let mut dropped = Vec::new();
+        while self.told.len() > most || self.bytes > KEPT_BYTES {
+            let Some((_, oldest)) = self.told.pop_first() else {
+                break;
+            };
+            self.bytes -= oldest.change.bytes();
+            dropped.push(oldest);
         }
+        dropped
     }
 }
 
@@ -165,8 +201,9 @@ pub struct Follower<T> {
 }
 
 impl<T: Default> Follower<T> {
-    /// At most `limit` changes as soon as there are any. The task of the last poll is woken.
+    /// At most `limit` changes (and at least one) as soon as there are any. The task of the last poll is woken.
     pub fn poll_news(&mut self, context: &mut Context<'_>, limit: usize) -> Poll<News<T>> {
+        let limit = limit.max(1);
         loop {
             if self.feed.is_closed() {
                 return Poll::Ready(News::Closed);
@@ -179,7 +216,7 @@ impl<T: Default> Follower<T> {
                     }
                     return Poll::Ready(News::Changes(told));
                 }
-                news => return Poll::Ready(news),
+                news @ (News::Lost { .. } | News::Closed) => return Poll::Ready(news),
             }
             if self.subscription.poll_changed(context).is_pending() {
                 // Closed between the look above and the waker's place: nobody would wake it.

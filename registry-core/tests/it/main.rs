@@ -5,11 +5,14 @@
 
 #[cfg(feature = "wire")]
 mod corpora;
+#[cfg(feature = "shared")]
+mod feed;
 mod fleet;
 #[cfg(feature = "wire")]
 mod golden;
 mod interaction;
 mod model;
+mod numbers;
 #[cfg(feature = "shared")]
 mod past;
 mod repair;

@@ -5,6 +5,7 @@
 
 mod commands;
 mod compare;
+mod following;
 mod preserving;
 mod reference;
 
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use self::commands::{Random, Step};
 use self::compare::compare;
+use self::following::Followers;
 use self::reference::{Counts, Reference};
 
 /// Commands in one run.
@@ -122,6 +124,7 @@ fn run(seed: u64, name: &str, config: Config) -> Counts {
     let mut pair = Pair {
         registry: Registry::new(now, config.clone()),
         model: Reference::new(now, config),
+        followers: Followers::new(),
         now,
     };
     let mut history = String::new();
@@ -133,12 +136,18 @@ fn run(seed: u64, name: &str, config: Config) -> Counts {
             panic!("seed {seed}, {name}, after\n{history}\n{difference}");
         }
     }
+    let seen = pair.followers.seen;
+    assert!(
+        seen.iter().all(|count| *count > 0),
+        "seed {seed}: readers saw {seen:?}"
+    );
     pair.model.counts
 }
 
 struct Pair {
     registry: Registry,
     model: Reference,
+    followers: Followers,
     now: Now,
 }
 
@@ -191,7 +200,8 @@ impl Pair {
                 self.model.expect(now, &events)?;
             }
         }
-        compare(now, &mut self.registry, &mut self.model)
+        compare(now, &mut self.registry, &mut self.model)?;
+        self.followers.follow(now, &mut self.registry)
     }
 
     fn drain(&mut self) -> Vec<Event> {

@@ -245,6 +245,78 @@ fn changes_are_followed_by_version() {
 }
 
 #[test]
+fn changes_are_kept_by_bytes_as_well() {
+    let large = |id: &str, letter: &str| {
+        let mut instance = named("a", id);
+        instance.metadata.insert("large", &letter.repeat(10_000));
+        instance
+    };
+    let mut bench = Bench::new(Config {
+        change_log_bytes: 43_000,
+        ..Config::default()
+    });
+    let figures = |bench: &Bench| {
+        let stats = bench.registry.stats();
+        (stats.changes, stats.change_bytes, stats.forgotten)
+    };
+    bench.register(Client, large("1", "a"));
+    let (_, one, _) = figures(&bench);
+    assert!(
+        (10_000..11_500).contains(&one),
+        "its texts and little more: {one}"
+    );
+    bench.register(Client, large("1", "b"));
+    let (_, two, _) = figures(&bench);
+    assert!((20_000..23_000).contains(&(two - one)), "with the one before it");
+    bench
+        .registry
+        .cancel(bench.now, Client, &InstanceKey::new("A", "1"));
+    assert_eq!(
+        figures(&bench),
+        (3, two + one, 0),
+        "a cancel has one instance, before and after"
+    );
+    bench.register(Client, named("b", "small"));
+    bench.register(Client, named("b", "other"));
+    let (kept, four, forgotten) = figures(&bench);
+    assert_eq!((kept, forgotten), (4, 1), "the first has left, the delta too");
+    assert!(four <= 43_000);
+    assert_eq!(delta(&mut bench).len(), 3);
+    // One that is larger than all that may be kept displaces everything but itself.
+    let mut huge = named("c", "huge");
+    huge.metadata.insert("large", &"x".repeat(50_000));
+    bench.register(Client, huge);
+    let (kept, bytes, forgotten) = figures(&bench);
+    assert_eq!((kept, forgotten), (1, 5));
+    assert!(bytes > 43_000);
+    assert!(matches!(
+        bench.registry.changes(bench.now, 5, 9),
+        Changes::Since { current: 6, .. }
+    ));
+    bench.register(Client, named("b", "small"));
+    assert_eq!(figures(&bench).0, 1, "and makes room for the next");
+    assert!(figures(&bench).1 < 1_000);
+}
+
+#[test]
+fn a_change_displaces_a_bounded_number_of_others() {
+    let mut bench = Bench::new(Config {
+        change_log_bytes: 1 << 20,
+        ..Config::default()
+    });
+    for id in 0..1_000 {
+        bench.register(Client, named("a", &id.to_string()));
+    }
+    let mut huge = named("b", "huge");
+    huge.metadata.insert("large", &"x".repeat(1 << 20));
+    bench.register(Client, huge);
+    let kept = |bench: &Bench| bench.registry.stats().changes;
+    assert_eq!(kept(&bench), 1_001 - 512);
+    bench.register(Client, named("b", "next"));
+    assert_eq!(kept(&bench), 1, "the rest goes with the next changes");
+}
+
+#[test]
 fn reads_are_held_until_opened_and_settled() {
     let mut bench = Bench::starting(Config::default());
     let reads = |bench: &mut Bench| bench.registry.snapshot(bench.now).reads();

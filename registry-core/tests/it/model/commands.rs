@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use eureka_registry_core::{Command, Instance, InstanceKey, Mono, Now, Origin, PeerId, Settle, Status, Wall};
 
+use crate::numbers::Numbers;
+
 /// One thing that happens.
 pub(super) enum Step {
     /// Time passes, and nobody calls.
@@ -51,9 +53,9 @@ impl fmt::Display for Step {
     }
 }
 
-/// A seeded source of steps (xorshift64*: not the generator of the registry).
+/// A seeded source of steps.
 pub(super) struct Random {
-    state: u64,
+    numbers: Numbers,
     opened: bool,
     /// A time-out follows.
     due: bool,
@@ -62,22 +64,18 @@ pub(super) struct Random {
 impl Random {
     pub(super) fn new(seed: u64) -> Self {
         Self {
-            state: (seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            numbers: Numbers::new(seed),
             opened: false,
             due: false,
         }
     }
 
     pub(super) fn below(&mut self, bound: usize) -> usize {
-        self.state ^= self.state >> 12;
-        self.state ^= self.state << 25;
-        self.state ^= self.state >> 27;
-        let number = self.state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33;
-        usize::try_from(number).expect("31 bits") % bound
+        self.numbers.below(bound)
     }
 
     pub(super) fn one_in(&mut self, count: usize) -> bool {
-        self.below(count) == 0
+        self.numbers.one_in(count)
     }
 
     pub(super) fn start(&mut self) -> Now {

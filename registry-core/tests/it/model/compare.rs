@@ -327,10 +327,11 @@ fn changes(now: Now, registry: &Registry, model: &Reference) -> Result<(), Strin
                     .into_iter()
                     .map(|change| {
                         (
-                            change.version,
-                            change.key,
-                            change.action,
+                            (change.version, change.at),
+                            (change.key, change.action),
+                            change.before.map(|before| Instance::clone(&before)),
                             Instance::clone(&change.instance),
+                            (change.author, change.cause),
                         )
                     })
                     .collect();
@@ -342,15 +343,21 @@ fn changes(now: Now, registry: &Registry, model: &Reference) -> Result<(), Strin
                     .take(5)
                     .map(|(logged, version)| {
                         (
-                            version,
-                            logged.key.clone(),
-                            logged.action,
+                            (version, wall(now, logged.moment)),
+                            (logged.key.clone(), logged.action),
+                            logged.before.clone(),
                             logged.instance.clone(),
+                            logged.because.clone(),
                         )
                     });
                 equal("changes", found, expected.collect())?;
             }
         }
+    }
+    for logged in model.log[kept_from..].iter().rev().take(3) {
+        let until = model.log.partition_point(|other| other.moment <= logged.moment);
+        let at = wall(now, logged.moment);
+        equal("version at", registry.version_at(now, at), Some(until as u64))?;
     }
     let ahead = registry.changes(now, current as u64 + 1, 5);
     equal(

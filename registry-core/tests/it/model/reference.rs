@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use eureka_registry_core::{
-    Action, AppliedKind, Config, Event, Instance, InstanceKey, LeaseExpiry, Mono, Now, Settle, Status, Wall,
+    Action, AppliedKind, Author, Cause, Config, Event, Instance, InstanceKey, LeaseExpiry, Mono, Now, Settle,
+    Status, Wall,
 };
 
 use super::preserving::Expected;
@@ -32,6 +33,10 @@ pub(super) struct Reference {
     /// Dirty timestamp, moment and order.
     pub(super) tombstones: BTreeMap<InstanceKey, (i64, Millis, u64)>,
     pub(super) log: Vec<Logged>,
+    /// By whom and why something changes now.
+    because: (Author, Cause),
+    /// What the log says is there.
+    pub(super) told: BTreeMap<InstanceKey, Instance>,
     /// Index of the first entry that may be in the delta.
     pub(super) delta_from: usize,
     pub(super) expected: Expected,
@@ -80,9 +85,13 @@ pub(super) enum Standing {
 
 pub(super) struct Logged {
     pub(super) at: Millis,
+    /// The same by the monotonic clock.
+    pub(super) moment: Millis,
     pub(super) key: InstanceKey,
     pub(super) action: Action,
+    pub(super) before: Option<Instance>,
     pub(super) instance: Instance,
+    pub(super) because: (Author, Cause),
     /// Not in the delta.
     pub(super) hidden: bool,
 }
@@ -116,6 +125,8 @@ impl Reference {
             cleared: BTreeMap::new(),
             tombstones: BTreeMap::new(),
             log: Vec::new(),
+            because: (Author::Own, Cause::Registered),
+            told: BTreeMap::new(),
             delta_from: 0,
             grace: None,
             next_eviction: 0,
@@ -252,6 +263,7 @@ impl Reference {
             return Err(format!("evicted {victims:?}, expected {count} of {candidates:?}"));
         }
         for key in victims {
+            self.because = (Author::Eviction, Cause::Expired);
             let held = self.remove(now, &key);
             if let Standing::OnTime | Standing::Late { accepted: false } = held.standing {
                 let zone = String::from(held.instance.zone().unwrap_or(""));
@@ -420,11 +432,18 @@ impl Reference {
     }
 
     fn note(&mut self, now: Now, key: &InstanceKey, action: Action, instance: Instance, hidden: bool) {
+        let before = match action {
+            Action::Deleted => self.told.remove(key),
+            Action::Added | Action::Modified => self.told.insert(key.clone(), instance.clone()),
+        };
         let logged = Logged {
             at: self.now_ticks(now),
+            moment: millis(now.mono),
             key: key.clone(),
             action,
+            before,
             instance,
+            because: self.because.clone(),
             hidden,
         };
         self.log.push(logged);

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use eureka_registry_core::{Action, AppliedKind, Command, Instance, InstanceKey, Now, Origin, Status};
+use eureka_registry_core::{
+    Action, AppliedKind, Author, Cause, Command, Instance, InstanceKey, Now, Origin, Status,
+};
 
 use super::{Held, Millis, Reference, Standing, length, looked_at, millis};
 
@@ -18,6 +20,7 @@ struct Copy {
 impl Reference {
     /// The answer in words.
     pub(in super::super) fn apply(&mut self, now: Now, origin: &Origin, command: &Command) -> &'static str {
+        self.because = (author(origin), cause(command));
         match command {
             Command::Register { instance, age } => self.register(now, origin, instance, *age),
             Command::Adopt { instance, age } => self.adopt(now, origin, instance, *age),
@@ -296,6 +299,7 @@ impl Reference {
             overridden.filter(|theirs| answer == "ahead" && origin.is_peer() && *theirs != Status::Unknown);
         if let Some(theirs) = theirs.filter(|theirs| entry != Some(*theirs)) {
             self.override_set(scope, theirs);
+            self.because.1 = Cause::Overridden;
             self.flip(now, key, |instance| instance.overridden_status = theirs);
             self.changed(now, key);
         }
@@ -379,6 +383,7 @@ impl Reference {
         status: Option<Status>,
         last_dirty: Option<i64>,
     ) -> &'static str {
+        self.because.1 = Cause::OverrideCleared;
         let scope = self.scope(key);
         if !self.visible(now, key) {
             let absent = !self.leases.contains_key(key) && *origin == Origin::Operator;
@@ -481,7 +486,8 @@ impl Reference {
         if held.instance.status == Status::Up && held.up.is_none() && !hidden {
             held.up = Some(millis(now.mono));
         }
-        let (action, instance) = (held.action, held.instance.clone());
+        let action = if hidden { Action::Modified } else { held.action };
+        let instance = held.instance.clone();
         self.note(now, key, action, instance, hidden);
     }
 
@@ -511,6 +517,28 @@ impl Reference {
             }
         }
         Ok(())
+    }
+}
+
+fn author(origin: &Origin) -> Author {
+    match origin {
+        Origin::Client => Author::Client,
+        Origin::Operator => Author::Operator,
+        Origin::Own => Author::Own,
+        Origin::Peer(peer) => Author::Peer(peer.clone()),
+    }
+}
+
+fn cause(command: &Command) -> Cause {
+    match command {
+        Command::Register { .. } => Cause::Registered,
+        Command::Adopt { .. } => Cause::Adopted,
+        Command::Renew { .. } => Cause::Renewed,
+        Command::Cancel { .. } => Cause::Cancelled,
+        Command::Override { .. } => Cause::Overridden,
+        Command::ClearOverride { .. } => Cause::OverrideCleared,
+        Command::Metadata { .. } => Cause::MetadataChanged,
+        other => panic!("there is no model of {other:?}"),
     }
 }
 
