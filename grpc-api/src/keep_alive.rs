@@ -29,6 +29,6 @@ impl Stream for KeepingAlive {
     type Item = Result<KeepAliveResponse, Status>;
 
     fn poll_next(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        Poll::Ready(Some(Err(Refusal::Unimplemented.into())))
+        Poll::Ready(Some(Err(Refusal::UnknownMethod.into())))
     }
 }

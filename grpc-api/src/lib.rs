@@ -4,10 +4,11 @@ pub mod encoded;
 pub mod proto;
 
 mod config;
-mod deadline;
+mod convert;
 mod figures;
 mod keep_alive;
 mod node;
+mod page_token;
 mod refusal;
 mod service;
 mod watch;

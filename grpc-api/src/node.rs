@@ -15,7 +15,10 @@ use crate::{Config, GrpcService};
 
 /// The gRPC frontend of a registry. Cheap to clone; all clones are the same frontend.
 #[derive(Clone, Debug)]
-pub struct Grpc(Arc<Node>);
+pub struct Grpc {
+    node: Arc<Node>,
+    service: GrpcService,
+}
 
 /// What calls and streams work with.
 #[derive(Debug)]
@@ -38,25 +41,29 @@ impl Node {
 impl Grpc {
     /// The frontend of this registry.
     pub fn new(registry: RegistryHandle, config: Config) -> Self {
-        Self(Arc::new(Node {
+        let node = Arc::new(Node {
             feed: Feed::new(registry.clone(), config.feed_kept),
             registry,
             config,
             figures: Figures::new(),
             closed: CancellationToken::new(),
-        }))
+        });
+        Self {
+            service: GrpcService::new(&node),
+            node,
+        }
     }
 
-    /// A service for one connection, or for all: it answers requests whose content type is `application/grpc`.
+    /// A service for one connection, or for all: they share everything.
     pub fn service(&self) -> GrpcService {
-        GrpcService::new(&self.0)
+        self.service.clone()
     }
 
     /// The node stops: streams end with UNAVAILABLE, reason STOPPING, and health answers NOT_SERVING. Calls are still
     /// answered.
     pub fn close(&self) {
-        self.0.closed.cancel();
-        self.0.feed.close();
+        self.node.closed.cancel();
+        self.node.feed.close();
     }
 
     /// What a layer in front of the service answers when it refuses a gRPC request: status 200 with `code` in

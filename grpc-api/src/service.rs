@@ -1,35 +1,59 @@
-//! The service: which part answers a request.
+//! The service: which part answers a request, and what all requests have in common.
 
 use std::convert::Infallible;
+use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Request, Response};
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use tokio::time::{Instant, timeout_at};
 use tonic::body::Body;
+use tonic::codec::CompressionEncoding;
 use tonic::codegen::{Body as HttpBody, StdError};
-use tonic::{Status, Streaming};
+use tonic::{Code, Status};
+use tonic_health::pb::health_server::HealthServer;
 use tower::Service;
 
-use crate::deadline::Deadline;
-use crate::keep_alive::{self, KeepingAlive};
+use crate::figures::Method;
 use crate::node::Node;
-use crate::proto::registry_server::{Registry, RegistryServer};
-use crate::proto::{
-    CancelRequest, CancelResponse, ClearStatusRequest, ClearStatusResponse, GetApplicationRequest,
-    GetApplicationResponse, GetInstanceRequest, GetInstanceResponse, KeepAliveRequest,
-    ListApplicationsRequest, ListApplicationsResponse, RegisterRequest, RegisterResponse, RenewRequest,
-    RenewResponse, SetStatusRequest, SetStatusResponse, UpdateMetadataRequest, UpdateMetadataResponse,
-    WatchRequest,
-};
-use crate::refusal::Refusal;
-use crate::watch::{self, Watching};
+use crate::proto::registry_server::RegistryServer;
+use crate::refusal::{self, Refusal};
 
-/// Answers gRPC requests. Cheap to clone.
-#[derive(Clone, Debug)]
+mod calls;
+mod deadline;
+mod health;
+mod reflection;
+mod streamed;
+
+use calls::Calls;
+use deadline::Deadline;
+use health::Health;
+use reflection::Reflection;
+use streamed::Streamed;
+
+/// Bytes a message of a stream of renewals may have: its buffer is kept as long as the stream.
+const RENEWALS_BYTES: usize = 256 << 10;
+/// Bytes of a request for health or reflection.
+const QUESTION_BYTES: usize = 16 << 10;
+
+/// Answers gRPC requests: `eureka.v1.Registry`, `grpc.health.v1.Health` and `grpc.reflection.v1.ServerReflection` (also
+/// as `v1alpha`). Cheap to clone.
+///
+/// A request that is none of gRPC's, by method or content type, is answered 405 or 415.
+#[derive(Clone)]
 pub struct GrpcService {
+    parts: Arc<Parts>,
+}
+
+struct Parts {
+    node: Arc<Node>,
     registry: RegistryServer<Calls>,
+    renewals: RegistryServer<Calls>,
+    health: HealthServer<Health>,
+    reflection: Reflection,
 }
 
 /// An answer under way.
@@ -37,16 +61,29 @@ type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>>
 
 impl GrpcService {
     pub(crate) fn new(node: &Arc<Node>) -> Self {
-        let registry = RegistryServer::new(Calls(Arc::clone(node)));
+        // Compressed requests are read, within the same limit. Answers are not compressed: those of a watch are encoded once
+        // for all streams, and a small one grows.
+        let registry =
+            RegistryServer::new(Calls(Arc::clone(node))).accept_compressed(CompressionEncoding::Gzip);
+        let message = node.config.message;
+        let health = HealthServer::new(Health(Arc::clone(node)));
         Self {
-            registry: registry.max_decoding_message_size(node.config.message),
+            parts: Arc::new(Parts {
+                node: Arc::clone(node),
+                renewals: registry
+                    .clone()
+                    .max_decoding_message_size(message.min(RENEWALS_BYTES)),
+                registry: registry.max_decoding_message_size(message),
+                health: health.max_decoding_message_size(QUESTION_BYTES),
+                reflection: Reflection::new(QUESTION_BYTES),
+            }),
         }
     }
 }
 
 impl<B> Service<Request<B>> for GrpcService
 where
-    B: HttpBody + Send + 'static,
+    B: HttpBody<Data = bytes::Bytes> + Send + 'static,
     B::Error: Into<StdError> + Send + 'static,
 {
     type Response = Response<Body>;
@@ -57,90 +94,133 @@ where
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, mut request: Request<B>) -> Answering {
-        match Deadline::of(request.headers()) {
-            Err(refusal) => {
-                let answer = Status::from(refusal).into_http();
-                return Box::pin(async { Ok(answer) });
-            }
-            Ok(Some(deadline)) => {
-                request.extensions_mut().insert(deadline);
-            }
-            Ok(None) => {}
+    fn call(&mut self, request: Request<B>) -> Answering {
+        let parts = Arc::clone(&self.parts);
+        Box::pin(async move { Ok(parts.answer(request).await) })
+    }
+}
+
+impl Parts {
+    async fn answer<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: HttpBody<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<StdError> + Send + 'static,
+    {
+        if let Some(answer) = no_grpc(&request) {
+            return answer;
         }
-        self.registry.call(request)
+        let method = Method::of(request.uri().path());
+        let figures = &self.node.figures;
+        let (answer, until) = match Deadline::of(request.headers()) {
+            Ok(deadline) => (self.in_time(method, request, deadline).await, deadline),
+            Err(refusal) => (Status::from(refusal).into_http(), None),
+        };
+        match code(&answer) {
+            None if method.is_streamed() => Streamed::around(answer, &self.node, method, until),
+            ended => {
+                figures.answered(method, ended.unwrap_or(Code::Ok));
+                answer
+            }
+        }
+    }
+
+    /// Answers in time, or says that it could not. A call whose request has arrived is carried out at once: it is either
+    /// done or not, never half.
+    async fn in_time<B>(
+        &self,
+        method: Method,
+        mut request: Request<B>,
+        deadline: Option<Deadline>,
+    ) -> Response<Body>
+    where
+        B: HttpBody<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<StdError> + Send + 'static,
+    {
+        let Some(deadline) = deadline else {
+            return self.dispatch(method, request).await;
+        };
+        if deadline.0 <= Instant::now() {
+            return Status::from(Refusal::DeadlineExceeded).into_http();
+        }
+        request.extensions_mut().insert(deadline);
+        match timeout_at(deadline.0, self.dispatch(method, request)).await {
+            Ok(answer) => answer,
+            Err(_) => Status::from(Refusal::DeadlineExceeded).into_http(),
+        }
+    }
+
+    async fn dispatch<B>(&self, method: Method, request: Request<B>) -> Response<Body>
+    where
+        B: HttpBody<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<StdError> + Send + 'static,
+    {
+        let Ok(answer) = match method {
+            Method::Other => Ok(Status::from(Refusal::UnknownMethod).into_http()),
+            Method::HealthCheck | Method::HealthWatch => self.health.clone().call(request).await,
+            Method::Reflection => self.reflection.v1(request).await,
+            Method::ReflectionAlpha => self.reflection.v1alpha(request).await,
+            Method::KeepAlive => self.renewals.clone().call(request).await,
+            Method::Cancel
+            | Method::ClearStatus
+            | Method::GetApplication
+            | Method::GetInstance
+            | Method::ListApplications
+            | Method::Register
+            | Method::Renew
+            | Method::SetStatus
+            | Method::UpdateMetadata
+            | Method::Watch => self.registry.clone().call(request).await,
+        };
+        // Our own refusals have none of these codes: the request could not be read.
+        match code(&answer) {
+            Some(Code::Internal | Code::OutOfRange | Code::ResourceExhausted) => {
+                match Status::from_header_map(answer.headers()) {
+                    Some(error) => refusal::unread(error).into_http(),
+                    None => answer,
+                }
+            }
+            _ => answer,
+        }
     }
 }
 
-/// The calls of `eureka.v1.Registry`.
-#[derive(Clone, Debug)]
-struct Calls(Arc<Node>);
-
-type Answer<T> = Result<tonic::Response<T>, Status>;
-
-#[tonic::async_trait]
-impl Registry for Calls {
-    async fn register(&self, _: tonic::Request<RegisterRequest>) -> Answer<RegisterResponse> {
-        Err(Refusal::Unimplemented.into())
-    }
-
-    async fn renew(&self, _: tonic::Request<RenewRequest>) -> Answer<RenewResponse> {
-        Err(Refusal::Unimplemented.into())
-    }
-
-    async fn cancel(&self, _: tonic::Request<CancelRequest>) -> Answer<CancelResponse> {
-        Err(Refusal::Unimplemented.into())
-    }
-
-    async fn set_status(&self, _: tonic::Request<SetStatusRequest>) -> Answer<SetStatusResponse> {
-        Err(Refusal::Unimplemented.into())
-    }
-
-    async fn clear_status(&self, _: tonic::Request<ClearStatusRequest>) -> Answer<ClearStatusResponse> {
-        Err(Refusal::Unimplemented.into())
-    }
-
-    async fn update_metadata(
-        &self,
-        _: tonic::Request<UpdateMetadataRequest>,
-    ) -> Answer<UpdateMetadataResponse> {
-        Err(Refusal::Unimplemented.into())
-    }
-
-    async fn get_instance(&self, _: tonic::Request<GetInstanceRequest>) -> Answer<GetInstanceResponse> {
-        Err(Refusal::Unimplemented.into())
-    }
-
-    async fn get_application(
-        &self,
-        _: tonic::Request<GetApplicationRequest>,
-    ) -> Answer<GetApplicationResponse> {
-        Err(Refusal::Unimplemented.into())
-    }
-
-    async fn list_applications(
-        &self,
-        _: tonic::Request<ListApplicationsRequest>,
-    ) -> Answer<ListApplicationsResponse> {
-        Err(Refusal::Unimplemented.into())
-    }
-
-    type WatchStream = Watching;
-
-    async fn watch(&self, request: tonic::Request<WatchRequest>) -> Answer<Watching> {
-        let deadline = deadline(&request);
-        watch::start(&self.0, request.into_inner(), deadline).map(tonic::Response::new)
-    }
-
-    type KeepAliveStream = KeepingAlive;
-
-    async fn keep_alive(&self, request: tonic::Request<Streaming<KeepAliveRequest>>) -> Answer<KeepingAlive> {
-        let deadline = deadline(&request);
-        let stream = keep_alive::start(&self.0, request.into_inner(), deadline);
-        Ok(tonic::Response::new(stream))
+impl fmt::Debug for GrpcService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GrpcService").finish_non_exhaustive()
     }
 }
 
-fn deadline<T>(request: &tonic::Request<T>) -> Option<tokio::time::Instant> {
-    request.extensions().get::<Deadline>().map(|deadline| deadline.0)
+/// The status in the head of an answer: there if the call ended without a message.
+fn code(answer: &Response<Body>) -> Option<Code> {
+    let code = answer.headers().get(Status::GRPC_STATUS)?;
+    Some(Code::from_bytes(code.as_bytes()))
+}
+
+/// What is answered to a request that is none of gRPC's, as its specification has it.
+fn no_grpc<B>(request: &Request<B>) -> Option<Response<Body>> {
+    if request.method() != http::Method::POST {
+        let mut answer = empty(StatusCode::METHOD_NOT_ALLOWED);
+        answer
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static("POST"));
+        return Some(answer);
+    }
+    (!has_grpc_type(request.headers())).then(|| empty(StatusCode::UNSUPPORTED_MEDIA_TYPE))
+}
+
+/// `application/grpc`, also with `+proto` and with parameters.
+fn has_grpc_type(headers: &HeaderMap) -> bool {
+    let Some(Ok(given)) = headers.get(CONTENT_TYPE).map(HeaderValue::to_str) else {
+        return false;
+    };
+    let kind = given.split(';').next().unwrap_or_default().trim();
+    ["application/grpc", "application/grpc+proto"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(kind))
+}
+
+fn empty(status: StatusCode) -> Response<Body> {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = status;
+    answer
 }

@@ -23,7 +23,7 @@ pub(crate) fn start(
     _request: WatchRequest,
     _deadline: Option<Instant>,
 ) -> Result<Watching, Status> {
-    Err(Refusal::Unimplemented.into())
+    Err(Refusal::UnknownMethod.into())
 }
 
 /// A watch under way.

@@ -2,24 +2,29 @@
 
 use std::time::Duration;
 
-use http::HeaderMap;
+use http::{Extensions, HeaderMap};
 use tokio::time::Instant;
 
 use crate::refusal::Refusal;
 
 /// The moment a call has to be over; travels with the request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadline(pub(crate) Instant);
+pub(super) struct Deadline(pub(super) Instant);
 
 impl Deadline {
     /// What the headers say: up to eight digits and a unit.
-    pub(crate) fn of(headers: &HeaderMap) -> Result<Option<Self>, Refusal> {
+    pub(super) fn of(headers: &HeaderMap) -> Result<Option<Self>, Refusal> {
         let Some(value) = headers.get("grpc-timeout") else {
             return Ok(None);
         };
         let timeout = value.to_str().ok().and_then(parse).ok_or(Refusal::Timeout)?;
         // A moment beyond what the clock can name is never.
         Ok(Instant::now().checked_add(timeout).map(Self))
+    }
+
+    /// What travels with a request.
+    pub(super) fn in_extensions(extensions: &Extensions) -> Option<Instant> {
+        extensions.get::<Self>().map(|deadline| deadline.0)
     }
 }
 
