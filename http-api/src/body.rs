@@ -1,4 +1,5 @@
-//! The body of an answer: nothing, some bytes, or a list of which missing pages are encoded as they are asked for.
+//! The body of an answer: nothing, some bytes, a list of which missing pages are encoded as they are asked for, or events
+//! without end.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -8,6 +9,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
 use crate::sequence::ListBody;
+use crate::watch::Events;
 
 /// The body of an [`Answer`](crate::Answer).
 #[derive(Debug, Default)]
@@ -19,6 +21,7 @@ enum Kind {
     Empty,
     Once(Bytes),
     List(Box<ListBody>),
+    Events(Box<Events>),
 }
 
 impl Body {
@@ -29,6 +32,10 @@ impl Body {
 
     pub(crate) fn list(list: ListBody) -> Self {
         Self(Kind::List(Box::new(list)))
+    }
+
+    pub(crate) fn events(events: Events) -> Self {
+        Self(Kind::Events(Box::new(events)))
     }
 }
 
@@ -63,6 +70,10 @@ impl http_body::Body for Body {
                 Poll::Pending => return Poll::Pending,
                 Poll::Ready(next) => next,
             },
+            Kind::Events(events) => match events.poll_next(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(next) => next,
+            },
         };
         Poll::Ready(next.map(|bytes| Ok(Frame::data(bytes))))
     }
@@ -72,6 +83,7 @@ impl http_body::Body for Body {
             Kind::Empty => true,
             Kind::Once(_) => false,
             Kind::List(list) => list.is_done(),
+            Kind::Events(events) => events.is_done(),
         }
     }
 
@@ -80,6 +92,7 @@ impl http_body::Body for Body {
             Kind::Empty => SizeHint::with_exact(0),
             Kind::Once(bytes) => SizeHint::with_exact(bytes.len() as u64),
             Kind::List(list) => list.left().map_or_else(SizeHint::default, SizeHint::with_exact),
+            Kind::Events(_) => SizeHint::default(),
         }
     }
 }

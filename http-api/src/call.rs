@@ -7,13 +7,13 @@ use eureka_registry_core::wire::{DecodeError, Format};
 use eureka_registry_core::{Origin, PeerId, RegistryHandle};
 use http::header::{CONTENT_ENCODING, HeaderName};
 use http::request::Parts;
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderValue, Method};
 
 use crate::config::{Config, Gzip};
 use crate::gzip;
 use crate::limiter::{Target, Verdict};
 use crate::negotiate::{self, Accepted};
-use crate::outcome::{self, Refusal, TooLarge};
+use crate::outcome::{Refusal, TooLarge};
 use crate::query::Query;
 use crate::respond::{Answer, Api};
 
@@ -174,20 +174,6 @@ impl Call<'_> {
         part: Part,
     ) -> Result<Answer, Refusal> {
         let gzip = self.gzip(part)?;
-        Ok(self.encoded(content_type, text, gzip))
-    }
-
-    /// A body made for this answer alone.
-    pub(crate) fn encoded(&self, content_type: &'static str, text: Vec<u8>, gzip: bool) -> Answer {
-        let bytes = if gzip {
-            self.api.compressors().member(&text)
-        } else {
-            text.into()
-        };
-        let mut answer = outcome::with_body(StatusCode::OK, content_type, bytes.into());
-        if gzip {
-            outcome::mark_gzip(&mut answer);
-        }
-        answer
+        Ok(self.api.encoded(content_type, text, gzip))
     }
 }

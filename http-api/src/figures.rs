@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 use http::StatusCode;
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 
+use crate::watch::Reset;
+
 /// Requests answered, by `operation` and `status`.
 pub const REQUESTS: &str = "eureka_http_requests_total";
 /// Items of peers' batches, by `status` as answered.
@@ -26,6 +28,12 @@ pub const ANSWERS_NOT_KEPT: &str = "eureka_http_answers_not_kept_total";
 pub const ENCODED_BYTES: &str = "eureka_http_encoded_bytes";
 /// Reads over the limits of Java's rate limiter, by `verdict`: `candidate` (it is off) or `refused`.
 pub const RATE_LIMITED: &str = "eureka_http_rate_limited_total";
+/// Who follows the changes now, by `interface`: long polls that wait, and streams.
+pub const WATCHERS: &str = "eureka_watchers";
+/// Snapshots that streams began with, or began again with, by `interface` and `reason`.
+pub const WATCH_SNAPSHOTS: &str = "eureka_watch_snapshots_total";
+/// Changes sent to those who follow, by `interface`.
+pub const WATCH_CHANGES: &str = "eureka_watch_changes_total";
 
 /// Whatever a request can be, as a label.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -120,6 +128,9 @@ pub(crate) struct Figures {
     pub(crate) encoded_bytes: Gauge,
     pub(crate) rate_candidates: Counter,
     pub(crate) rate_refused: Counter,
+    pub(crate) watchers: Gauge,
+    pub(crate) watch_changes: Counter,
+    watch_snapshots: [Counter; Reset::ALL.len()],
 }
 
 impl Figures {
@@ -136,6 +147,10 @@ impl Figures {
             encoded_bytes: gauge!(ENCODED_BYTES),
             rate_candidates: counter!(RATE_LIMITED, "verdict" => "candidate"),
             rate_refused: counter!(RATE_LIMITED, "verdict" => "refused"),
+            watchers: gauge!(WATCHERS, "interface" => "http"),
+            watch_changes: counter!(WATCH_CHANGES, "interface" => "http"),
+            watch_snapshots: Reset::ALL
+                .map(|reason| counter!(WATCH_SNAPSHOTS, "interface" => "http", "reason" => reason.as_str())),
         }
     }
 
@@ -147,6 +162,10 @@ impl Figures {
                 counter!(REQUESTS, "operation" => operation.as_str(), "status" => status)
             })
             .increment(1);
+    }
+
+    pub(crate) fn snapshot(&self, reason: Reset) {
+        self.watch_snapshots[reason as usize].increment(1);
     }
 
     pub(crate) fn item(&self, status: StatusCode) {

@@ -1,5 +1,6 @@
 //! Handlers, all of one shape: decode the request, one change or one look at the registry, and the outcome as an answer.
 
+pub(crate) mod changes;
 pub(crate) mod instance;
 mod java;
 pub(crate) mod lists;

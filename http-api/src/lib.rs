@@ -40,6 +40,7 @@
 //! ([`Limits::encoded`] bounds what is kept); under gzip a page is compressed once, too. Where we differ from Java is a
 //! field of [`Config`] each; [`Config::eureka_java`] and [`Config::eureka_netflix`] are Java's ways.
 
+mod bodies;
 mod body;
 mod call;
 mod class;
@@ -57,6 +58,7 @@ mod respond;
 mod selections;
 mod sequence;
 mod service;
+mod watch;
 
 pub use body::Body;
 pub use call::Sender;
@@ -64,7 +66,7 @@ pub use class::Class;
 pub use config::{Allow, Config, Facts, Gzip, Limits, RateLimits, Rules};
 pub use figures::{
     ANSWERS_ENCODED, ANSWERS_NOT_KEPT, BATCH_INVALID, BATCH_ITEMS, BATCH_LEFT_OUT, BATCH_SIZE, ENCODED_BYTES,
-    PAGES_ENCODED, RATE_LIMITED, REQUESTS,
+    PAGES_ENCODED, RATE_LIMITED, REQUESTS, WATCH_CHANGES, WATCH_SNAPSHOTS, WATCHERS,
 };
 pub use respond::{Answer, Api};
 pub use service::{Answering, ApiService};

@@ -110,6 +110,17 @@ pub(crate) fn list_codec(accepted: Accepted, headers: &HeaderMap) -> Codec {
     Codec::new(accepted.for_lists(), compact)
 }
 
+/// Whether the client names `text/event-stream` with a weight above zero.
+pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(ACCEPT).iter();
+    let mut ranges = lines.flat_map(|line| line.to_str().unwrap_or_default().split(','));
+    ranges.any(|range| {
+        let mut parts = range.split(';');
+        let media_type = parts.next().unwrap_or_default().trim();
+        media_type.eq_ignore_ascii_case("text/event-stream") && weight(parts) > 0
+    })
+}
+
 /// Whether the client takes gzip: `gzip`, `x-gzip` or `*` with a weight above zero.
 pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let mut any = false;

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use eureka_registry_core::wire::{DecodeError, Format, Invalid, ItemAnswer, ItemError};
-use eureka_registry_core::{Changed, LeaseView, Registered, Renewed};
-use http::header::{ALLOW, CONTENT_ENCODING, CONTENT_TYPE};
+use eureka_registry_core::{Changed, Hold, LeaseView, Registered, Renewed};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 
 use crate::Answer;
@@ -14,6 +14,10 @@ use crate::config::{Allow, Config};
 
 /// Bytes of a reason that are told.
 const REASON_BYTES: usize = 200;
+/// The media type of a reason.
+const PLAIN: &str = "text/plain; charset=utf-8";
+/// Seconds after which it is worth asking again whether reads are held.
+const HELD_RETRY: HeaderValue = HeaderValue::from_static("5");
 
 /// 200 with nothing behind it: the exact answer that every client wants for a renewal.
 pub(crate) fn done() -> Answer {
@@ -35,6 +39,13 @@ pub(crate) fn with_body(status: StatusCode, content_type: &'static str, body: Bo
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     answer
+}
+
+/// Marks an answer as one of this moment: nobody on the way keeps it, holds it back or changes it.
+pub(crate) fn mark_momentary(answer: &mut Answer) {
+    answer
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
 }
 
 /// Marks a body as compressed.
@@ -112,8 +123,12 @@ pub(crate) enum Refusal {
     Unreadable(Format, DecodeError),
     /// A registration that lacks something.
     Invalid(Format, Invalid),
+    /// A parameter that belongs to another path.
+    Misplaced { name: &'static str, path: &'static str },
     /// Lists are held back.
     Held,
+    /// The change feed is held back, as lists are: for this reason.
+    FeedHeld(Hold),
     /// More reads than the rate limiter admits.
     RateLimited,
     /// Too many bytes of bodies are on their way in: later.
@@ -147,6 +162,7 @@ impl Refusal {
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Parameter { .. }
+            | Self::Misplaced { .. }
             | Self::QueryNotUtf8
             | Self::BodyBroken(_)
             | Self::Filter(_)
@@ -155,14 +171,14 @@ impl Refusal {
             | Self::Unsupported => StatusCode::BAD_REQUEST,
             Self::Own => StatusCode::MISDIRECTED_REQUEST,
             Self::Held | Self::Forbidden(_) => StatusCode::FORBIDDEN,
-            Self::RateLimited | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::FeedHeld(_) | Self::RateLimited | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::JavaFailure => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
-    /// The answer; `java_errors` leaves out every text Java does not give.
-    pub(crate) fn into_answer(self, config: &Config) -> Answer {
-        let java_errors = config.java_errors;
+    /// The answer. Where Java has such a path (`ours` is not set), `java_errors` leaves out every text Java does not give.
+    pub(crate) fn into_answer(self, config: &Config, ours: bool) -> Answer {
+        let java_errors = config.java_errors && !ours;
         let status = self.status();
         match &self {
             Self::NotFound
@@ -183,6 +199,11 @@ impl Refusal {
                 let body = unreadable(*format, (!java_errors).then_some(error));
                 with_body(status, format.content_type(), body.into())
             }
+            Self::FeedHeld(_) => {
+                let mut answer = with_body(status, PLAIN, self.to_string().into());
+                answer.headers_mut().insert(RETRY_AFTER, HELD_RETRY);
+                answer
+            }
             // Java labels its plain text with the accepted type.
             Self::Invalid(format, invalid) if java_errors => {
                 with_body(status, format.content_type(), invalid.to_string().into())
@@ -191,6 +212,7 @@ impl Refusal {
             | Self::UriTooLong
             | Self::TooLarge(_)
             | Self::Parameter { .. }
+            | Self::Misplaced { .. }
             | Self::QueryNotUtf8
             | Self::BodyBroken(_)
             | Self::Filter(_)
@@ -200,7 +222,7 @@ impl Refusal {
                     return empty(status);
                 }
                 let reason = one_line(&self.to_string());
-                with_body(status, "text/plain; charset=utf-8", reason.into())
+                with_body(status, PLAIN, reason.into())
             }
         }
     }
@@ -221,12 +243,17 @@ impl fmt::Display for Refusal {
                 write!(f, "an id, address or other text over {limit} bytes")
             }
             Self::Parameter { name, expected } => write!(f, "parameter {name}: {expected} expected"),
+            Self::Misplaced { name, path } => write!(f, "parameter {name}: it belongs to {path}"),
             Self::QueryNotUtf8 => f.write_str("query is not UTF-8"),
             Self::BodyBroken(error) => write!(f, "body: {error}"),
             Self::Filter(error) => write!(f, "filter: {error}"),
             Self::Unreadable(_, error) => write!(f, "cannot parse request body: {error}"),
             Self::Invalid(_, invalid) => invalid.fmt(f),
             Self::Held => f.write_str("lists are held back"),
+            Self::FeedHeld(Hold::Starting) => f.write_str("reads are held: the node is starting"),
+            Self::FeedHeld(Hold::EmptySync) => {
+                f.write_str("reads are held: the node began empty and waits for heartbeats")
+            }
             Self::Busy => f.write_str("too many bodies"),
             Self::Own => f.write_str("sent by this very node"),
             Self::RateLimited => f.write_str("too many reads"),

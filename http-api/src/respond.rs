@@ -8,7 +8,7 @@ use eureka_registry_core::wire::Route;
 use eureka_registry_core::{Feed, Reads, RegistryHandle, Snapshot};
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body as _;
 use parking_lot::Mutex;
 
@@ -19,15 +19,25 @@ use crate::config::Config;
 use crate::encoder::Encoder;
 use crate::figures::{Figures, Operation};
 use crate::gzip::Compressors;
-use crate::handlers::{instance, lists, ours, repair, replication, server};
+use crate::handlers::{changes, instance, lists, ours, repair, replication, server};
 use crate::limiter::Limiter;
-use crate::outcome::Refusal;
+use crate::outcome::{self, Refusal};
 use crate::pages::{Listing, Pages};
 use crate::query::Query;
 use crate::selections::Selections;
+use crate::watch::{EventPages, Forms, LongPoll};
 
 /// What a request is answered with.
 pub type Answer = Response<Body>;
+
+/// What can be said of a request when it has come.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// The answer.
+    Now(Answer),
+    /// It is answered when there is something to tell.
+    Later(Box<LongPoll>),
+}
 
 /// Eureka's REST API, and ours, over a registry. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -43,7 +53,8 @@ struct Inner {
     pages: Pages,
     selections: Selections,
     limiter: Limiter,
-    feed: Arc<Feed<()>>,
+    feed: Arc<Feed<Forms>>,
+    event_pages: EventPages,
     /// Bytes of bodies that are being collected.
     buffered: AtomicUsize,
     /// The snapshot that lists show while they may lag, and the interval it was taken in.
@@ -60,6 +71,7 @@ impl Api {
             selections: Selections::new(Arc::clone(&encoder)),
             limiter: Limiter::new(config.rate_limits.clone()),
             feed: Feed::new(registry.clone(), config.feed_kept),
+            event_pages: EventPages::new(Arc::clone(&encoder)),
             buffered: AtomicUsize::new(0),
             lagging: Mutex::new(None),
             registry,
@@ -69,34 +81,66 @@ impl Api {
     }
 
     /// Answers a request whose body is there. What is refused as wrong (400, 403, 405, 406, 413, 414, 415) changed
-    /// nothing; a renewal that is answered 404 or 409 because of its timestamp did renew, as in Java.
+    /// nothing; a renewal that is answered 404 or 409 because of its timestamp did renew, as in Java. A long poll is
+    /// answered as if its `wait` were 0: [`ApiService`](crate::ApiService) waits.
     pub fn respond(&self, request: Request<Bytes>) -> Answer {
+        match self.begin(request) {
+            Reply::Now(answer) => answer,
+            Reply::Later(poll) => poll.at_once(),
+        }
+    }
+
+    /// Answers a request whose body is there, if it can be answered now.
+    pub(crate) fn begin(&self, request: Request<Bytes>) -> Reply {
         let (parts, body) = request.into_parts();
         let (operation, result) = self.route(&parts, body);
-        let mut answer = result.unwrap_or_else(|refusal| refusal.into_answer(self.config()));
-        self.figures().answered(operation, answer.status());
-        self.introduce(&parts, &mut answer);
-        if parts.method == Method::HEAD {
+        let is_head = parts.method == Method::HEAD;
+        let mut answer = match result {
+            Ok(Reply::Later(poll)) if is_head => {
+                let mut answer = poll.at_once();
+                drop_body(&mut answer);
+                return Reply::Now(answer);
+            }
+            Ok(Reply::Later(poll)) => return Reply::Later(poll),
+            Ok(Reply::Now(answer)) => answer,
+            Err(refusal) => refusal.into_answer(self.config(), is_ours(&parts)),
+        };
+        if is_head {
             drop_body(&mut answer);
         }
-        answer
+        self.finish(operation, parts.headers.contains_key(X_NODE), &mut answer);
+        Reply::Now(answer)
     }
 
     /// Answers a request of which the body did not come whole.
     pub(crate) fn refuse(&self, parts: &Parts, refusal: Refusal) -> Answer {
-        let mut answer = refusal.into_answer(self.config());
-        self.figures().answered(operation(parts), answer.status());
-        self.introduce(parts, &mut answer);
+        let mut answer = refusal.into_answer(self.config(), is_ours(parts));
+        self.finish(operation(parts), parts.headers.contains_key(X_NODE), &mut answer);
         answer
     }
 
-    /// Tells a node of ours who answers, whatever it is answered.
-    fn introduce(&self, parts: &Parts, answer: &mut Answer) {
+    /// Counts an answer, and tells a node of ours who answers, whatever it is answered.
+    pub(crate) fn finish(&self, operation: Operation, from_node: bool, answer: &mut Answer) {
+        self.figures().answered(operation, answer.status());
         if let Some(node) = &self.0.node
-            && parts.headers.contains_key(X_NODE)
+            && from_node
         {
             answer.headers_mut().insert(X_NODE, node.clone());
         }
+    }
+
+    /// A body made for this answer alone.
+    pub(crate) fn encoded(&self, content_type: &'static str, text: Vec<u8>, gzip: bool) -> Answer {
+        let bytes = if gzip {
+            self.compressors().member(&text)
+        } else {
+            text.into()
+        };
+        let mut answer = outcome::with_body(StatusCode::OK, content_type, bytes.into());
+        if gzip {
+            outcome::mark_gzip(&mut answer);
+        }
+        answer
     }
 
     /// How it is configured.
@@ -130,6 +174,18 @@ impl Api {
 
     pub(crate) fn registry(&self) -> &RegistryHandle {
         &self.0.registry
+    }
+
+    pub(crate) fn feed(&self) -> &Arc<Feed<Forms>> {
+        &self.0.feed
+    }
+
+    pub(crate) fn event_pages(&self) -> &EventPages {
+        &self.0.event_pages
+    }
+
+    pub(crate) fn encoder(&self) -> &Arc<Encoder> {
+        &self.0.encoder
     }
 
     pub(crate) fn figures(&self) -> &Figures {
@@ -175,7 +231,7 @@ impl Api {
         }
     }
 
-    fn route(&self, parts: &Parts, body: Bytes) -> (Operation, Result<Answer, Refusal>) {
+    fn route(&self, parts: &Parts, body: Bytes) -> (Operation, Result<Reply, Refusal>) {
         let uri = &parts.uri;
         if uri.path().len() + uri.query().map_or(0, str::len) > self.config().limits.url {
             return (Operation::Other, Err(Refusal::UriTooLong));
@@ -196,8 +252,17 @@ impl Api {
             head if head == Method::HEAD => &Method::GET,
             method => method,
         };
-        dispatch(&call, route, method, body)
+        if (method, &route) == (&Method::GET, &Route::Changes) {
+            return (Operation::Changes, changes::changes(&call));
+        }
+        let (operation, result) = dispatch(&call, route, method, body);
+        (operation, result.map(Reply::Now))
     }
+}
+
+/// Whether Java has no such path.
+fn is_ours(parts: &Parts) -> bool {
+    parts.uri.path().starts_with("/api/")
 }
 
 /// What a request would have been.
@@ -212,7 +277,7 @@ fn operation(parts: &Parts) -> Operation {
     }
 }
 
-/// From route and method to the handler: the table of the API.
+/// From route and method to the handler: the table of the API, but for the change feed, which may have to wait.
 fn dispatch(
     call: &Call<'_>,
     route: Route,
@@ -245,7 +310,6 @@ fn dispatch(
         ("POST", Route::PreservationAccept) => (Op::Accept, ours::accept(call)),
         ("GET", Route::Lastn) => (Op::Lastn, ours::lastn(call)),
         ("GET", Route::Instances) => (Op::List, ours::instances(call)),
-        ("GET", Route::Changes) => (Op::Changes, ours::changes(call)),
         ("GET", Route::Healthcheck) => (Op::Healthcheck, server::healthcheck(call)),
         // The server knows its peers.
         (_, Route::Peers) => (Op::Other, Err(Refusal::NotFound)),

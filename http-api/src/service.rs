@@ -15,12 +15,14 @@ use tower::Service;
 
 use crate::class::Class;
 use crate::outcome::{Refusal, TooLarge};
-use crate::respond::{Answer, Api};
+use crate::respond::{Answer, Api, Reply};
+use crate::watch::LongPoll;
 
 /// Room made for a body at once because it is announced; the rest is made as it comes.
 const MAX_RESERVED: usize = 64 << 10;
 
-/// Serves an [`Api`]. The only thing it ever waits for is the body of the request.
+/// Serves an [`Api`]. It waits for the body of a request, and, under tokio with its timer, for the changes that a long poll
+/// asks for. Dropping the future ends that.
 #[derive(Clone, Debug)]
 pub struct ApiService(Api);
 
@@ -47,8 +49,7 @@ where
     fn call(&mut self, request: Request<B>) -> Answering<B> {
         let (parts, body) = request.into_parts();
         if body.is_end_stream() {
-            let answer = self.0.respond(Request::from_parts(parts, Bytes::new()));
-            return Answering(State::Answered(ready(Ok(answer))));
+            return Answering(State::of(self.0.begin(Request::from_parts(parts, Bytes::new()))));
         }
         Answering(State::Collecting(Box::new(Collecting::new(
             self.0.clone(),
@@ -58,12 +59,22 @@ where
     }
 }
 
-/// The answer, once the body is there.
+/// The answer, once the body is there, and what is asked for.
 pub struct Answering<B>(State<B>);
 
 enum State<B> {
     Answered(Ready<Result<Answer, Infallible>>),
     Collecting(Box<Collecting<B>>),
+    Waiting(Box<LongPoll>),
+}
+
+impl<B> State<B> {
+    fn of(reply: Reply) -> Self {
+        match reply {
+            Reply::Now(answer) => Self::Answered(ready(Ok(answer))),
+            Reply::Later(poll) => Self::Waiting(poll),
+        }
+    }
 }
 
 struct Collecting<B> {
@@ -89,9 +100,13 @@ where
     type Output = Result<Answer, Infallible>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.get_mut().0 {
-            State::Answered(answer) => Pin::new(answer).poll(cx),
-            State::Collecting(collecting) => collecting.poll(cx).map(Ok),
+        let state = &mut self.get_mut().0;
+        loop {
+            match state {
+                State::Answered(answer) => return Pin::new(answer).poll(cx),
+                State::Collecting(collecting) => *state = State::of(std::task::ready!(collecting.poll(cx))),
+                State::Waiting(poll) => return poll.poll(cx).map(Ok),
+            }
         }
     }
 }
@@ -121,7 +136,7 @@ where
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Answer> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Reply> {
         let announced = self.body.size_hint().lower();
         if announced.saturating_add(self.len as u64) > self.limit as u64 {
             return Poll::Ready(self.refuse(self.too_large()));
@@ -175,14 +190,14 @@ where
         Ok(())
     }
 
-    fn answer(&mut self) -> Answer {
+    fn answer(&mut self) -> Reply {
         let body = if self.more.is_empty() {
             std::mem::take(&mut self.first)
         } else {
             std::mem::take(&mut self.more).into()
         };
         let parts = self.parts();
-        self.api.respond(Request::from_parts(parts, body))
+        self.api.begin(Request::from_parts(parts, body))
     }
 
     fn too_large(&self) -> Refusal {
@@ -190,7 +205,7 @@ where
     }
 
     /// What is left of the body is not read, so the connection must go with it.
-    fn refuse(&mut self, refusal: Refusal) -> Answer {
+    fn refuse(&mut self, refusal: Refusal) -> Reply {
         let parts = self.parts();
         let mut answer = self.api.refuse(&parts, refusal);
         if parts.version < Version::HTTP_2 {
@@ -198,7 +213,7 @@ where
                 .headers_mut()
                 .insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        answer
+        Reply::Now(answer)
     }
 
     fn parts(&mut self) -> Parts {
@@ -219,6 +234,7 @@ impl<B> fmt::Debug for Answering<B> {
         let state = match &self.0 {
             State::Answered(_) => "answered",
             State::Collecting(_) => "collecting",
+            State::Waiting(_) => "waiting",
         };
         f.debug_tuple("Answering").field(&state).finish()
     }

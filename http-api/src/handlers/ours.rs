@@ -3,22 +3,16 @@
 use std::borrow::Cow;
 
 use eureka_registry_core::wire::Route;
-use eureka_registry_core::{Changes, Cursor, Filter, InstanceKey, LeaseView, Reads};
-use http::StatusCode;
+use eureka_registry_core::{Filter, InstanceKey, LeaseView, Reads};
 use serde::Serialize;
 
 use crate::Answer;
-use crate::body::Body;
-use crate::call::{Call, Part};
-use crate::outcome::{self, Refusal};
-use crate::query::NotUtf8;
-
-mod bodies;
-
-use bodies::{
-    ChangeBody, ChangesBody, InstancesBody, KeyBody, LastnBody, ListedBody, LostBody, NodeBody,
-    PreservationBody, RecentBody, RulesBody,
+use crate::bodies::{
+    InstancesBody, KeyBody, LastnBody, ListedBody, NodeBody, PreservationBody, RecentBody, RulesBody,
 };
+use crate::call::{Call, Part};
+use crate::outcome::Refusal;
+use crate::query::NotUtf8;
 
 const JSON: &str = "application/json";
 /// Instances or changes on a page, unless the request says how many.
@@ -86,10 +80,7 @@ pub(crate) fn lastn(call: &Call<'_>) -> Result<Answer, Refusal> {
 
 /// GET `/api/v1/instances?filter=&limit=&cursor=`: a page of the instances a filter fits, in the order of (app, id).
 pub(crate) fn instances(call: &Call<'_>) -> Result<Answer, Refusal> {
-    let filter = match parameter(call, "filter")? {
-        Some(text) => Some(Filter::parse(&text).map_err(|error| Refusal::Filter(error.to_string()))?),
-        None => None,
-    };
+    let filter = filter(call)?;
     let limit = page_size(call)?;
     let after = match parameter(call, "cursor")? {
         Some(text) => Some(read_cursor(&text)?),
@@ -120,52 +111,17 @@ pub(crate) fn instances(call: &Call<'_>) -> Result<Answer, Refusal> {
     json(call, &page)
 }
 
-/// GET `/api/v1/changes?since=&limit=`: what changed behind a cursor, at once; without one, the cursor of now. 410 with
-/// the cursor of now where too much lies between, or the node was started again: read the instances, and go on from there.
-pub(crate) fn changes(call: &Call<'_>) -> Result<Answer, Refusal> {
-    if call.registry().snapshot().reads() != Reads::Open {
-        return Err(Refusal::Held);
-    }
-    let limit = page_size(call)?;
-    let cursor = |version| call.registry().cursor(version).to_string();
-    let Some(since) = parameter(call, "since")? else {
-        let body = ChangesBody {
-            cursor: cursor(call.registry().stats().version),
-            changes: Vec::new(),
-        };
-        return json(call, &body);
-    };
-    let since = Cursor::parse(&since).ok_or(Refusal::Parameter {
-        name: "since",
-        expected: "a cursor",
-    })?;
-    match call.registry().changes(since, limit) {
-        Changes::Since { changes, current } => {
-            let complete = changes.len() < limit;
-            let seen = changes
-                .last()
-                .filter(|_| !complete)
-                .map_or(current, |last| last.version);
-            let body = ChangesBody {
-                cursor: cursor(seen),
-                changes: changes.iter().map(ChangeBody::new).collect(),
-            };
-            json(call, &body)
-        }
-        Changes::Lost { current } => {
-            let body = text(&LostBody {
-                cursor: cursor(current),
-            });
-            Ok(outcome::with_body(StatusCode::GONE, JSON, Body::from(body)))
-        }
-    }
+pub(super) fn filter(call: &Call<'_>) -> Result<Option<Filter>, Refusal> {
+    let text = parameter(call, "filter")?;
+    let filter = text.map(|text| Filter::parse(&text)).transpose();
+    filter.map_err(|error| Refusal::Filter(error.to_string()))
 }
 
-fn parameter<'a>(call: &Call<'a>, name: &str) -> Result<Option<Cow<'a, str>>, Refusal> {
+pub(super) fn parameter<'a>(call: &Call<'a>, name: &str) -> Result<Option<Cow<'a, str>>, Refusal> {
     call.query.get(name).map_err(|NotUtf8| Refusal::QueryNotUtf8)
 }
 
-fn page_size(call: &Call<'_>) -> Result<usize, Refusal> {
+pub(super) fn page_size(call: &Call<'_>) -> Result<usize, Refusal> {
     let Some(text) = parameter(call, "limit")? else {
         return Ok(DEFAULT_PAGE);
     };

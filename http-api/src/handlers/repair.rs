@@ -26,5 +26,5 @@ pub(crate) fn answer(call: &Call<'_>, kind: RepairKind, body: &Bytes) -> Result<
         return Err(Refusal::TooLarge(TooLarge::Answer(limit)));
     }
     let gzip = negotiate::accepts_gzip(headers);
-    Ok(call.encoded(Format::Json.content_type(), text, gzip))
+    Ok(call.api.encoded(Format::Json.content_type(), text, gzip))
 }

@@ -2,7 +2,10 @@
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod batches;
+mod events;
+mod feed;
 mod fixture;
+mod follow;
 mod instances;
 mod lists;
 mod ours;

@@ -267,55 +267,6 @@ fn our_lists_are_held_too() {
 }
 
 #[test]
-fn changes_are_followed_by_cursor() {
-    let fixture = Fixture::new();
-    fixture.register("A", "i");
-    let start = fixture.get("/api/v1/instances").json()["changes"]
-        .as_str()
-        .unwrap()
-        .to_owned();
-    assert_eq!(
-        fixture.get("/api/v1/changes").json(),
-        json!({"cursor": start, "changes": []})
-    );
-    fixture.register("A", "j");
-    fixture.put("apps/A/i/status?value=DOWN");
-    fixture.delete("apps/A/j");
-    let mut cursor = start;
-    let mut seen = Vec::new();
-    for _ in 0..4 {
-        let page = fixture
-            .get(&format!("/api/v1/changes?limit=2&since={cursor}"))
-            .json();
-        page["cursor"].as_str().unwrap().clone_into(&mut cursor);
-        let changes = page["changes"].as_array().unwrap();
-        seen.extend(changes.iter().map(|change| {
-            let text = |name: &str| change[name].as_str().unwrap().to_owned();
-            format!("{} {} {}", text("action"), text("id"), text("status"))
-        }));
-    }
-    assert_eq!(seen, ["ADDED j UP", "MODIFIED i DOWN", "DELETED j UP"]);
-    // A heartbeat is no change.
-    fixture.put("apps/A/i");
-    let page = fixture.get(&format!("/api/v1/changes?since={cursor}")).json();
-    assert_eq!(page, json!({"cursor": cursor, "changes": []}));
-}
-
-#[test]
-fn a_cursor_of_another_boot_is_gone() {
-    let fixture = Fixture::new();
-    fixture.register("A", "i");
-    let here = fixture.get("/api/v1/changes").json()["cursor"].clone();
-    let gone = fixture.get("/api/v1/changes?since=0123456789abcdef.1");
-    assert_eq!(gone.status, 410);
-    assert_eq!(gone.json(), json!({"cursor": here}));
-    assert_eq!(fixture.get("/api/v1/changes?since=yesterday").status, 400);
-    assert_eq!(fixture.get("/api/v1/changes?limit=0").status, 400);
-    let held = Fixture::held(eureka_registry_core::Config::default(), Config::new("boot"));
-    held.get("/api/v1/changes").is_empty_with(403);
-}
-
-#[test]
 fn healthcheck_is_the_status_of_the_own_instance() {
     let alone = Fixture::new();
     alone.get("healthcheck").is_empty_with(200);

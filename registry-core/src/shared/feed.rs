@@ -118,7 +118,8 @@ impl<T: Default> Feed<T> {
         self.registry.wake();
     }
 
-    fn is_closed(&self) -> bool {
+    /// Whether it was [closed](Self::close).
+    pub fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
 

@@ -1,10 +1,11 @@
 //! The JSON of our own endpoints. Names are ours: nothing here is read by Eureka's clients.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use eureka_registry_core::{
-    Change, DataCenter, Instance, InstanceKey, LeaseExpiry, LeaseView, Measure, Port, Preservation, Recent,
-    Share,
+    Action, Author, Cause, Change, DataCenter, Instance, InstanceKey, LeaseExpiry, LeaseView, Measure,
+    PeerId, Port, Preservation, Recent, Seen, Share,
 };
 use serde::Serialize;
 
@@ -12,32 +13,32 @@ use crate::config::Rules;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct NodeBody<'a> {
-    pub(super) node_id: &'a str,
-    pub(super) version: &'a str,
-    pub(super) uptime_ms: u64,
-    pub(super) time: u64,
-    pub(super) registry_version: u64,
-    pub(super) instances: usize,
-    pub(super) applications: usize,
-    pub(super) reads: &'static str,
+pub(crate) struct NodeBody<'a> {
+    pub(crate) node_id: &'a str,
+    pub(crate) version: &'a str,
+    pub(crate) uptime_ms: u64,
+    pub(crate) time: u64,
+    pub(crate) registry_version: u64,
+    pub(crate) instances: usize,
+    pub(crate) applications: usize,
+    pub(crate) reads: &'static str,
     /// Nobody is evicted now.
-    pub(super) preserving: bool,
-    pub(super) rules: RulesBody,
-    pub(super) own: Option<KeyBody<'a>>,
-    pub(super) config: BTreeMap<&'a str, &'a str>,
+    pub(crate) preserving: bool,
+    pub(crate) rules: RulesBody,
+    pub(crate) own: Option<KeyBody<'a>>,
+    pub(crate) config: BTreeMap<&'a str, &'a str>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct RulesBody {
+pub(crate) struct RulesBody {
     lease_expiry: &'static str,
     eviction_interval_ms: u128,
     preservation: bool,
 }
 
 impl RulesBody {
-    pub(super) fn new(rules: Rules) -> Self {
+    pub(crate) fn new(rules: Rules) -> Self {
         Self {
             lease_expiry: match rules.lease_expiry {
                 LeaseExpiry::Exact => "exact",
@@ -50,13 +51,13 @@ impl RulesBody {
 }
 
 #[derive(Serialize)]
-pub(super) struct KeyBody<'a> {
+pub(crate) struct KeyBody<'a> {
     app: &'a str,
     id: &'a str,
 }
 
 impl<'a> KeyBody<'a> {
-    pub(super) fn new(key: &'a InstanceKey) -> Self {
+    pub(crate) fn new(key: &'a InstanceKey) -> Self {
         Self {
             app: key.app(),
             id: key.id(),
@@ -66,7 +67,7 @@ impl<'a> KeyBody<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct PreservationBody<'a> {
+pub(crate) struct PreservationBody<'a> {
     enabled: bool,
     active: bool,
     measure: &'static str,
@@ -88,7 +89,7 @@ pub(super) struct PreservationBody<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ShareBody<'a> {
+pub(crate) struct ShareBody<'a> {
     name: &'a str,
     expected: usize,
     on_time: usize,
@@ -96,7 +97,7 @@ pub(super) struct ShareBody<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct HeartbeatsBody {
+pub(crate) struct HeartbeatsBody {
     expected_clients: usize,
     threshold: usize,
     last_minute: usize,
@@ -104,7 +105,7 @@ pub(super) struct HeartbeatsBody {
 }
 
 impl<'a> PreservationBody<'a> {
-    pub(super) fn new(preservation: &'a Preservation) -> Self {
+    pub(crate) fn new(preservation: &'a Preservation) -> Self {
         let shares = |shares: &'a [Share]| shares.iter().map(ShareBody::new).collect();
         let heartbeats = &preservation.heartbeats;
         Self {
@@ -134,7 +135,7 @@ impl<'a> PreservationBody<'a> {
 }
 
 impl<'a> ShareBody<'a> {
-    pub(super) fn new(share: &'a Share) -> Self {
+    pub(crate) fn new(share: &'a Share) -> Self {
         Self {
             name: &share.name,
             expected: share.expected,
@@ -144,20 +145,20 @@ impl<'a> ShareBody<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct LastnBody<'a> {
-    pub(super) registered: Vec<RecentBody<'a>>,
-    pub(super) cancelled: Vec<RecentBody<'a>>,
+pub(crate) struct LastnBody<'a> {
+    pub(crate) registered: Vec<RecentBody<'a>>,
+    pub(crate) cancelled: Vec<RecentBody<'a>>,
 }
 
 #[derive(Serialize)]
-pub(super) struct RecentBody<'a> {
+pub(crate) struct RecentBody<'a> {
     at: u64,
     app: &'a str,
     id: &'a str,
 }
 
 impl<'a> RecentBody<'a> {
-    pub(super) fn new(recent: &'a Recent) -> Self {
+    pub(crate) fn new(recent: &'a Recent) -> Self {
         Self {
             at: recent.at.0,
             app: recent.key.app(),
@@ -167,51 +168,87 @@ impl<'a> RecentBody<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct InstancesBody<'a> {
-    pub(super) version: u64,
+pub(crate) struct InstancesBody<'a> {
+    pub(crate) version: u64,
     /// For `/api/v1/changes`: what follows this page's version.
-    pub(super) changes: String,
-    pub(super) instances: Vec<ListedBody<'a>>,
+    pub(crate) changes: String,
+    pub(crate) instances: Vec<ListedBody<'a>>,
     /// Cursor of the next page; with a filter that page may be empty and have a next one itself.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) next: Option<String>,
+    pub(crate) next: Option<String>,
 }
 
+/// A change as those who follow are told it.
 #[derive(Serialize)]
-pub(super) struct ChangesBody<'a> {
-    /// For the next question.
-    pub(super) cursor: String,
-    pub(super) changes: Vec<ChangeBody<'a>>,
-}
-
-#[derive(Serialize)]
-pub(super) struct LostBody {
-    /// Where to go on after reading the instances.
-    pub(super) cursor: String,
-}
-
-#[derive(Serialize)]
-pub(super) struct ChangeBody<'a> {
+pub(crate) struct ChangeBody<'a> {
     version: u64,
+    at: u64,
     action: &'static str,
+    by: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peer: Option<Cow<'a, str>>,
+    why: &'static str,
     #[serde(flatten)]
     instance: InstanceBody<'a>,
 }
 
 impl<'a> ChangeBody<'a> {
-    pub(super) fn new(change: &'a Change) -> Self {
-        Self {
+    /// What a filter lets through of a change; `None` if that is nothing.
+    pub(crate) fn new(change: &'a Change, seen: Seen) -> Option<Self> {
+        let (action, why, instance) = match seen {
+            Seen::Hidden => return None,
+            Seen::Whole => (change.action, why(change.cause), &change.instance),
+            Seen::Entered => (Action::Added, "filtered", &change.instance),
+            Seen::Left => (Action::Deleted, "filtered", change.before.as_ref()?),
+        };
+        let (by, peer) = match &change.author {
+            Author::Client => ("client", None),
+            Author::Operator => ("operator", None),
+            Author::Own => ("own", None),
+            Author::Peer(PeerId(name)) => ("peer", Some(without_credentials(name))),
+            Author::Eviction => ("eviction", None),
+        };
+        Some(Self {
             version: change.version,
-            action: change.action.as_str(),
-            instance: InstanceBody::new(&change.instance),
-        }
+            at: change.at.0,
+            action: action.as_str(),
+            by,
+            peer,
+            why,
+            instance: InstanceBody::new(instance),
+        })
+    }
+}
+
+const fn why(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Registered => "registered",
+        Cause::Renewed => "renewed",
+        Cause::Cancelled => "cancelled",
+        Cause::Expired => "expired",
+        Cause::Overridden => "overridden",
+        Cause::OverrideCleared => "override-cleared",
+        Cause::MetadataChanged => "metadata-changed",
+        Cause::Adopted => "adopted",
+    }
+}
+
+/// A peer is named by its URL, which may hold a name and a password that readers must not see.
+fn without_credentials(url: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return Cow::Borrowed(url);
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest[..end].rfind('@') {
+        Some(at) => Cow::Owned(format!("{scheme}://{}", &rest[at + 1..])),
+        None => Cow::Borrowed(url),
     }
 }
 
 /// An instance with its lease.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ListedBody<'a> {
+pub(crate) struct ListedBody<'a> {
     #[serde(flatten)]
     instance: InstanceBody<'a>,
     registered: u64,
@@ -221,7 +258,7 @@ pub(super) struct ListedBody<'a> {
 }
 
 impl<'a> ListedBody<'a> {
-    pub(super) fn new(view: &'a LeaseView) -> Self {
+    pub(crate) fn new(view: &'a LeaseView) -> Self {
         Self {
             instance: InstanceBody::new(&view.instance),
             registered: view.lease.registered.0,
@@ -295,6 +332,24 @@ impl<'a> InstanceBody<'a> {
             renewal_interval_secs: instance.lease.renewal_interval_secs,
             duration_secs: instance.lease.duration_secs,
             last_dirty: instance.last_dirty,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn peers_are_named_without_their_credentials() {
+        for (url, told) in [
+            ("http://a:8761/eureka/", "http://a:8761/eureka/"),
+            ("http://u:p@a:8761/eureka/", "http://a:8761/eureka/"),
+            ("http://u@v:p@a", "http://a"),
+            ("http://a/x@y", "http://a/x@y"),
+            ("10.0.0.1", "10.0.0.1"),
+        ] {
+            assert_eq!(without_credentials(url), told);
         }
     }
 }
