@@ -2,6 +2,7 @@
 
 mod compose;
 mod own;
+mod ports;
 mod reload;
 
 use std::io;
@@ -10,23 +11,25 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use eureka_grpc_api::Grpc;
 use eureka_http_api::{Api, ApiService};
 use eureka_registry_core::{RegistryHandle, Settle};
 use eureka_replication::NodeId;
 use eureka_replication::driver::{self, Handle, Replicator, Resolver};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tracing::{info, warn};
 
 pub(crate) use self::reload::Reload;
 
 use self::own::OwnInstance;
+use self::ports::Ports;
 use crate::clock::{self, SystemClock};
 use crate::config::{Config, Preset, Settings};
 use crate::console::Console;
 use crate::evict;
-use crate::http::{Front, Health, Listener, Own, Routes, stack};
+use crate::http::{Front, Health, Interfaces, Own, Routes, Speaks, stack};
 use crate::peers::Peers;
 use crate::sink::{self, Sink};
 use crate::telemetry::{self, LogWriter, Meters, Recorder};
@@ -45,8 +48,9 @@ pub(crate) struct App {
     peers: Peers,
     front: Arc<Front>,
     health: Arc<Health>,
-    listener: Listener,
+    ports: Ports,
     api: Api,
+    grpc: Grpc,
     recorder: Recorder,
     log: LogWriter,
     /// Logs what happens in the registry.
@@ -64,23 +68,24 @@ impl App {
     /// Binds and builds everything; inside a runtime, whose tasks it starts.
     pub(crate) fn start(config: &Config, recorder: Recorder, log: LogWriter) -> anyhow::Result<Self> {
         let settings = config.settings.clone();
-        let address = settings.server.listen;
-        let listener = Listener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
+        let ports = Ports::bind(&settings)?;
+        let address = ports.http_address();
         let [seed_one, seed_two, seed_three, node @ ..] =
             random().context("no randomness from the operating system")?;
         let clock = Arc::new(SystemClock::start());
         let mesh = Handle::new(
             compose::mesh(&settings, seed_three, NodeId(node)),
-            compose::sources(&settings, listener.address()),
+            compose::sources(&settings, address),
             Arc::clone(&clock) as _,
         );
         let meters = Arc::new(Meters::new());
         let front = Arc::new(Front::new(&settings.limits, Arc::clone(&meters)));
         let (sink, events) = Sink::new(mesh.clone(), meters);
-        let rules = compose::registry(&settings, [seed_one, seed_two], mesh.node(), listener.address());
-        let api = compose::api(config, &rules, &mesh, listener.address());
+        let rules = compose::registry(&settings, [seed_one, seed_two], mesh.node(), address);
+        let api = compose::api(config, &rules, &mesh, address);
         let registry = RegistryHandle::new(rules, clock, Arc::new(sink));
         let api = Api::new(registry.clone(), api);
+        let grpc = Grpc::new(registry.clone(), compose::grpc(&settings.limits));
         let events = Task::spawn(|stopped| sink::log(events, stopped));
         tokio::spawn(evict::run(registry.clone(), Arc::clone(&front.meters)));
         tokio::spawn(Arc::clone(&front.pressure).probe());
@@ -92,17 +97,13 @@ impl App {
             mesh,
             front,
             health: Arc::new(Health::default()),
-            listener,
+            ports,
             api,
+            grpc,
             recorder,
             log,
             events,
         })
-    }
-
-    /// Where the node listens.
-    pub(crate) fn address(&self) -> SocketAddr {
-        self.listener.address()
     }
 
     /// Serves until SIGTERM or SIGINT and then until requests under way have ended and what waits for peers has reached
@@ -111,7 +112,7 @@ impl App {
         let mut signals = Signals::new().context("cannot wait for signals")?;
         let hangup = signal(SignalKind::hangup()).context("cannot wait for signals")?;
         let (cut, second) = oneshot::channel();
-        let address = self.address();
+        let address = self.ports.http_address();
         let replicating = self.replicate(address);
         tokio::spawn(reload_on(hangup, reload, self.peers.clone(), address));
         let own = self.settings.server.register.then(|| {
@@ -119,10 +120,17 @@ impl App {
             own.register();
             Task::spawn(|leave| own.live(leave))
         });
-        self.say_hello(address);
-        let stack = stack(&self.front, self.routes(address));
+        self.say_hello();
+        let interfaces = |speaks| {
+            let (http, grpc) = (self.routes(address), self.grpc.service());
+            stack(&self.front, speaks, Interfaces::new(speaks, http, grpc))
+        };
+        let http = interfaces(self.ports.speaks());
+        let grpc = interfaces(Speaks::Grpc);
         let drain_timeout = self.settings.server.drain_timeout;
         let (mesh, health) = (self.mesh.clone(), Arc::clone(&self.health));
+        let feeds = (self.api.clone(), self.grpc.clone());
+        let (tell, told) = watch::channel(false);
         let began = Arc::new(OnceLock::new());
         let stop = async {
             signals.next().await;
@@ -133,7 +141,7 @@ impl App {
             });
             info!(
                 ?drain_timeout,
-                "stopping: no new connections, requests under way may end"
+                "stopping: no new connections, requests under way may end, watches are ended"
             );
             health.stop();
             if let Some(own) = own {
@@ -141,14 +149,33 @@ impl App {
             }
             // Nothing lingers from now on.
             mesh.flush(Duration::ZERO).await;
+            // Who stays does not end by itself. The node's own leave was among what they were told.
+            feeds.0.close_feeds();
+            feeds.1.close();
             began.get_or_init(clock::instant);
+            tell.send_replace(true);
+        };
+        let stopped = |mut told: watch::Receiver<bool>| async move {
+            // Sent or dropped, it is the end.
+            let _ = told.wait_for(|told| *told).await;
             drain_timeout
         };
-        let serving = self
-            .listener
-            .serve(&self.settings.limits, Arc::clone(&self.front), stack, stop);
+        let (limits, front) = (&self.settings.limits, &self.front);
+        let Ports {
+            http: port,
+            grpc: grpc_port,
+            ..
+        } = self.ports;
+        let serving_http = port.serve(limits, Arc::clone(front), http, stopped(told.clone()));
+        let serving_grpc = async {
+            match grpc_port {
+                Some(port) => port.serve(limits, Arc::clone(front), grpc, stopped(told)).await,
+                None => true,
+            }
+        };
         let ending = async {
-            let drained = serving.await;
+            let ((), http, grpc) = tokio::join!(stop, serving_http, serving_grpc);
+            let drained = http && grpc;
             let left = drain_timeout.saturating_sub(began.get_or_init(clock::instant).elapsed());
             (drained, flush(&self.mesh, left).await)
         };
@@ -225,7 +252,9 @@ impl App {
         Routes::new(own, ApiService::new(self.api.clone()))
     }
 
-    fn say_hello(&self, address: SocketAddr) {
+    fn say_hello(&self) {
+        let address = self.ports.http_address();
+        let grpc = self.ports.grpc_address();
         warn!(
             %address,
             "the Eureka API is OPEN: whoever reaches this address can register, change and remove instances; \
@@ -239,7 +268,8 @@ impl App {
                 connections, "fewer files may be open than limits.connections allows connections"
             );
         }
-        self.log.announce(&format!("ready http={address}"));
+        let grpc = grpc.map(|grpc| format!(" grpc={grpc}")).unwrap_or_default();
+        self.log.announce(&format!("ready http={address}{grpc}"));
     }
 }
 

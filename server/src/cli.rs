@@ -43,7 +43,7 @@ struct Configuration {
     /// Where to listen: the key `server.listen`.
     #[arg(long, value_name = "ADDR")]
     listen: Option<String>,
-    /// Where gRPC listens: not available in this version.
+    /// Where gRPC listens: the key `grpc.listen`.
     #[arg(long, value_name = "ADDR")]
     grpc_listen: Option<String>,
     /// Base URL of another node, such as `http://eureka-2:8761/eureka`; adds to the key `peers.urls`.

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 pub use self::keys::{KEYS, Key, Kind};
 pub use self::settings::{
-    Bootstrap, Compat, Console, Limits, Log, LogFormat, Metrics, Overrides, Peers, Preservation, Preset,
-    RateLimiter, Registry, Replication, Responses, Server, Settings,
+    Bootstrap, Compat, Console, Grpc, Limits, Log, LogFormat, Metrics, Overrides, Peers, Preservation,
+    Preset, RateLimiter, Registry, Replication, Responses, Server, Settings,
 };
 pub use self::show::markdown;
 pub use self::sources::{Given, Sources};

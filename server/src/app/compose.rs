@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use eureka_grpc_api as grpc_api;
 use eureka_http_api as http_api;
 use eureka_registry_core as core;
 use eureka_replication as replication;
@@ -46,6 +47,7 @@ pub(super) fn registry(
             ..preset.preservation
         },
         override_retention: settings.overrides.retention,
+        change_log_limit: settings.limits.changes,
         // A node that missed a cancel must still hear of it in a comparison.
         tombstone_retention: preset
             .tombstone_retention
@@ -166,6 +168,14 @@ pub(super) fn api(
         repair: true,
         rules: http_api::Rules::from(rules),
         ..preset
+    }
+}
+
+/// gRPC's.
+pub(super) fn grpc(limits: &Limits) -> grpc_api::Config {
+    grpc_api::Config {
+        message: limits.body,
+        ..grpc_api::Config::default()
     }
 }
 

@@ -88,7 +88,6 @@ pub(super) fn not_ours(name: &str, source: Source) -> Mistake {
 const LATER: &[(&str, &str)] = &[
     ("auth.", "authentication"),
     ("dns.", "DNS server"),
-    ("grpc.", "gRPC"),
     ("snapshot.", "snapshot file"),
     ("tls.", "TLS"),
 ];

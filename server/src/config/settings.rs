@@ -17,6 +17,8 @@ pub struct Settings {
     pub compat: Compat,
     /// `server.*`
     pub server: Server,
+    /// `grpc.*`
+    pub grpc: Grpc,
     /// `registry.*`
     pub registry: Registry,
     /// `preservation.*`
@@ -110,6 +112,15 @@ impl Default for Server {
             app_name: String::new(),
         }
     }
+}
+
+/// gRPC.
+#[derive(Clone, Debug, Default)]
+pub struct Grpc {
+    /// Whether it is served.
+    pub enabled: bool,
+    /// Where, if somebody said so; otherwise see [`Settings::grpc_address`].
+    pub given: Option<SocketAddr>,
 }
 
 /// Leases and deltas.
@@ -257,6 +268,12 @@ pub struct Limits {
     pub connections: usize,
     /// Requests at a time on one HTTP/2 connection.
     pub streams: u32,
+    /// Requests that stay, such as watches, at a time.
+    pub watchers: usize,
+    /// Changes kept.
+    pub changes: usize,
+    /// Bytes of the changes kept.
+    pub history: usize,
     /// Requests under way at which shedding is complete.
     pub requests: usize,
     /// Scheduling delay at which shedding begins.
@@ -325,7 +342,24 @@ pub struct Console {
     pub actions: bool,
 }
 
+/// The port of gRPC when nobody says otherwise.
+const GRPC_PORT: u16 = 9761;
+
 impl Settings {
+    /// Where gRPC is to be served: as was said, or on a port of its own beside `server.listen`.
+    pub fn grpc_address(&self) -> SocketAddr {
+        let mut beside = self.server.listen;
+        if beside.port() != 0 {
+            beside.set_port(GRPC_PORT);
+        }
+        self.grpc.given.unwrap_or(beside)
+    }
+
+    /// Whether REST and gRPC share a port.
+    pub fn shares_port(&self) -> bool {
+        self.grpc.enabled && self.grpc.given == Some(self.server.listen)
+    }
+
     /// What no key alone can know to be wrong.
     pub(super) fn contradictions(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
@@ -341,6 +375,9 @@ impl Settings {
 
     /// Fills in what was left blank, and reports it to `derived` by key.
     pub(super) fn derive(&mut self, mut derived: impl FnMut(&'static str, &str)) {
+        if self.grpc.given.is_none() {
+            derived("grpc.listen", &self.grpc_address().to_string());
+        }
         let server = &mut self.server;
         if server.hostname.is_empty() {
             server.hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();

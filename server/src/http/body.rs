@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http_body::{Frame, SizeHint};
+use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::connection::Serving;
 use super::pressure::Ticket;
@@ -15,10 +15,17 @@ use crate::telemetry::Meters;
 /// The body of an answer.
 #[derive(Debug, Default)]
 pub struct Body {
-    inner: eureka_http_api::Body,
+    inner: Inner,
     meters: Option<Arc<Meters>>,
     ticket: Option<Ticket>,
     serving: Option<Serving>,
+}
+
+/// Whose it is.
+#[derive(Debug)]
+enum Inner {
+    Http(eureka_http_api::Body),
+    Grpc(tonic::body::Body),
 }
 
 /// The rest of a body could not be made; the connection has to be cut, or the reader would take it for complete.
@@ -34,7 +41,7 @@ impl std::fmt::Display for Broken {
 impl std::error::Error for Broken {}
 
 impl Body {
-    /// Counts as a request under way, and a panic in it is counted, until it is sent or dropped.
+    /// Counts as a request under way or as one that stays, and a panic in it is counted, until it is sent or dropped.
     pub(super) fn watched(mut self, meters: &Arc<Meters>, ticket: Ticket) -> Self {
         self.meters = Some(Arc::clone(meters));
         self.ticket = Some(ticket);
@@ -43,7 +50,7 @@ impl Body {
 
     /// Its connection counts as busy until it is sent or dropped.
     pub(super) fn of(mut self, mut serving: Serving) -> Self {
-        if !http_body::Body::is_end_stream(&self.inner) {
+        if !self.is_end_stream() {
             serving.sends();
         }
         self.serving = Some(serving);
@@ -51,42 +58,82 @@ impl Body {
     }
 }
 
+impl Default for Inner {
+    fn default() -> Self {
+        Self::Http(eureka_http_api::Body::empty())
+    }
+}
+
 impl From<eureka_http_api::Body> for Body {
     fn from(inner: eureka_http_api::Body) -> Self {
         Self {
-            inner,
+            inner: Inner::Http(inner),
             ..Self::default()
         }
     }
 }
 
-impl http_body::Body for Body {
+impl From<tonic::body::Body> for Body {
+    fn from(inner: tonic::body::Body) -> Self {
+        Self {
+            inner: Inner::Grpc(inner),
+            ..Self::default()
+        }
+    }
+}
+
+impl Inner {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+        match self {
+            Self::Http(body) => Pin::new(body)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(|never| match never {}))),
+            // What goes wrong with a call is told in its trailers; this is for what cannot be told.
+            Self::Grpc(body) => Pin::new(body)
+                .poll_frame(cx)
+                .map(|frame| frame.map(|frame| frame.map_err(|_| Broken))),
+        }
+    }
+}
+
+impl HttpBody for Body {
     type Data = Bytes;
     type Error = Broken;
 
-    /// Pages of lists are encoded here: a panic among them ends this answer, not the connection's other ones.
+    /// Pages of lists are encoded here, and changes for who follows them: a panic among them ends this answer, not the
+    /// connection's other ones. A body that has nothing to send yet is not one that its reader leaves unread.
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        if let Some(serving) = &mut self.serving {
-            serving.sends();
-        }
-        let Some(frame) = guarded(|| Pin::new(&mut self.inner).poll_frame(cx)) else {
-            if let Some(meters) = &self.meters {
+        let this = &mut *self;
+        let Some(frame) = guarded(|| this.inner.poll_frame(cx)) else {
+            if let Some(meters) = &this.meters {
                 meters.panics.increment(1);
             }
             return Poll::Ready(Some(Err(Broken)));
         };
-        frame.map(|frame| frame.map(|frame| frame.map_err(|never| match never {})))
+        if let Some(serving) = &mut this.serving {
+            match &frame {
+                Poll::Ready(_) => serving.sends(),
+                Poll::Pending => serving.waits(),
+            }
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        match &self.inner {
+            Inner::Http(body) => body.is_end_stream(),
+            Inner::Grpc(body) => body.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        match &self.inner {
+            Inner::Http(body) => body.size_hint(),
+            Inner::Grpc(body) => body.size_hint(),
+        }
     }
 }
 

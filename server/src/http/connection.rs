@@ -114,8 +114,8 @@ where
 pub(super) struct Activity {
     begun: AtomicU64,
     ended: AtomicU64,
-    /// Answers whose bodies are being sent, by the number of their request, and when more of each was last asked for.
-    /// At most as many as there may be streams.
+    /// Answers of which something waits to be sent, by the number of their request, and since when. At most as many as there
+    /// may be streams.
     sending: Mutex<BTreeMap<u64, Instant>>,
 }
 
@@ -158,19 +158,25 @@ impl Serving {
         }
     }
 
-    /// More of the answer's body can be sent.
+    /// The next piece of the answer's body is there, and the one before has been sent.
     pub(super) fn sends(&mut self) {
         self.sends = true;
         let mut sending = self.activity.sending.lock();
         sending.insert(self.number, clock::instant());
     }
+
+    /// All of the answer's body that is there has been sent: it is the node that is waited for, not the reader.
+    pub(super) fn waits(&mut self) {
+        if self.sends {
+            self.sends = false;
+            self.activity.sending.lock().remove(&self.number);
+        }
+    }
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
-        if self.sends {
-            self.activity.sending.lock().remove(&self.number);
-        }
+        self.waits();
         self.activity.ended.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -1,24 +1,25 @@
-//! The layer that turns a panic in a request into a 500.
+//! The layer that turns a panic in a request into an answer.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, Version};
 use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
-use super::{Body, Front};
+use super::Body;
+use super::refusal::Refusal;
+use super::stack::Gate;
 
-/// A panic answers this request with 500 and is counted; the node and the connection go on. The registry's lock is free
+/// A panic answers this request with 500 or INTERNAL and is counted; the node and the connection go on. The registry's lock is free
 /// of poison, and its machine changes nothing before it has checked everything.
 #[derive(Clone, Debug)]
-pub(super) struct GuardLayer(pub(super) Arc<Front>);
+pub(super) struct GuardLayer(pub(super) Gate);
 
 #[derive(Clone, Debug)]
 pub(super) struct Guard<S> {
-    front: Arc<Front>,
+    gate: Gate,
     inner: S,
 }
 
@@ -27,7 +28,7 @@ impl<S> Layer<S> for GuardLayer {
 
     fn layer(&self, inner: S) -> Guard<S> {
         Guard {
-            front: Arc::clone(&self.0),
+            gate: self.0.clone(),
             inner,
         }
     }
@@ -46,10 +47,14 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        let is_grpc = self.gate.speaks.is_grpc(&request);
+        let version = request.version();
         let inner = catch_unwind(AssertUnwindSafe(|| self.inner.call(request)));
         Guarding {
             inner: inner.ok(),
-            front: Arc::clone(&self.front),
+            gate: self.gate.clone(),
+            is_grpc,
+            version,
         }
     }
 }
@@ -59,7 +64,9 @@ pin_project! {
         // None: making it panicked.
         #[pin]
         inner: Option<F>,
-        front: Arc<Front>,
+        gate: Gate,
+        is_grpc: bool,
+        version: Version,
     }
 }
 
@@ -73,9 +80,7 @@ impl<F: Future<Output = Result<Response<Body>, E>>, E> Future for Guarding<F> {
         {
             return answer;
         }
-        this.front.meters.panics.increment(1);
-        let mut response = Response::new(Body::default());
-        *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-        Poll::Ready(Ok(response))
+        this.gate.front.meters.panics.increment(1);
+        Poll::Ready(Ok(Refusal::Panic.answer(*this.is_grpc, *this.version)))
     }
 }

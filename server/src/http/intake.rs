@@ -7,23 +7,28 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
-use http::header::CONNECTION;
-use http::{HeaderValue, Request, Response, StatusCode, Version};
+use http::{Request, Response, Version};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
 use tower::{Layer, Service};
 
+use super::messages::Messages;
+use super::refusal::Refusal;
+use super::stack::Gate;
 use super::{Body, Front};
 
 /// 408 when a body is not there within `limits.body-timeout`, 503 when all bodies together exceed `limits.bodies`. The
 /// size of one body is the API's own limit, since it depends on the route. Requests without a body pay nothing.
+///
+/// The body of a call that is answered while it goes on is a stream: what counts there is each message, in time from its first byte
+/// and in memory until it was dealt with. Between two of them it may rest.
 #[derive(Clone, Debug)]
-pub(super) struct IntakeLayer(pub(super) Arc<Front>);
+pub(super) struct IntakeLayer(pub(super) Gate);
 
 #[derive(Clone, Debug)]
 pub(super) struct Intake<S> {
-    front: Arc<Front>,
+    gate: Gate,
     inner: S,
 }
 
@@ -32,7 +37,7 @@ impl<S> Layer<S> for IntakeLayer {
 
     fn layer(&self, inner: S) -> Intake<S> {
         Intake {
-            front: Arc::clone(&self.0),
+            gate: self.0.clone(),
             inner,
         }
     }
@@ -52,20 +57,26 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let account = (!request.body().is_end_stream()).then(|| Arc::new(Account::new(&self.front)));
+        let front = &self.gate.front;
+        let account = (!request.body().is_end_stream()).then(|| Arc::new(Account::new(front)));
         let deadline = account
             .is_some()
-            .then(|| Box::pin(tokio::time::sleep(self.front.body_timeout)));
+            .then(|| Box::pin(tokio::time::sleep(front.body_timeout)));
         let version = request.version();
+        let is_grpc = self.gate.speaks.is_grpc(&request);
+        let messages = is_grpc.then(|| Messages::new(front.message_max));
         let inner = self.inner.call(request.map(|body| Received {
             body,
             account: account.clone(),
+            messages,
+            deadline: None,
         }));
         Receiving {
             inner,
             deadline,
             account,
             version,
+            is_grpc,
         }
     }
 }
@@ -77,6 +88,7 @@ pin_project! {
         deadline: Option<Pin<Box<Sleep>>>,
         account: Option<Arc<Account>>,
         version: Version,
+        is_grpc: bool,
     }
 }
 
@@ -91,27 +103,15 @@ impl<F: Future<Output = Result<Response<Body>, E>>, E> Future for Receiving<F> {
         };
         if account.over.load(Ordering::Relaxed) {
             account.front.meters.bodies_refused.increment(1);
-            return Poll::Ready(Ok(closing(StatusCode::SERVICE_UNAVAILABLE, *this.version)));
+            return Poll::Ready(Ok(Refusal::Bodies.answer(*this.is_grpc, *this.version)));
         }
         if answer.is_ready() || account.complete.load(Ordering::Relaxed) {
             return answer;
         }
         ready!(deadline.as_mut().poll(cx));
         account.front.meters.body_timeouts.increment(1);
-        Poll::Ready(Ok(closing(StatusCode::REQUEST_TIMEOUT, *this.version)))
+        Poll::Ready(Ok(Refusal::Slow.answer(*this.is_grpc, *this.version)))
     }
-}
-
-/// An answer before the request was read to its end: on HTTP/1 no other request can follow.
-fn closing(status: StatusCode, version: Version) -> Response<Body> {
-    let mut response = Response::new(Body::default());
-    *response.status_mut() = status;
-    if version < Version::HTTP_2 {
-        response
-            .headers_mut()
-            .insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    response
 }
 
 /// What one body has taken of `limits.bodies`; given back when nobody holds the body or waits for it.
@@ -143,6 +143,14 @@ impl Account {
         }
         fits
     }
+
+    /// Gives so many of them back.
+    fn give(&self, bytes: usize) {
+        if bytes > 0 {
+            self.taken.fetch_sub(bytes, Ordering::Relaxed);
+            self.front.bodies.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Drop for Account {
@@ -159,6 +167,10 @@ pin_project! {
         #[pin]
         body: B,
         account: Option<Arc<Account>>,
+        // Of a call.
+        messages: Option<Messages>,
+        // Set while a part of a message is missing.
+        deadline: Option<Pin<Box<Sleep>>>,
     }
 }
 
@@ -170,6 +182,8 @@ pub enum ReceiveError<E> {
     Connection(E),
     /// All bodies together exceeded `limits.bodies`.
     TooMuchAtOnce,
+    /// The stream of a call was ended by the node, with this status.
+    Ended(Box<tonic::Status>),
 }
 
 impl<E: fmt::Display> fmt::Display for ReceiveError<E> {
@@ -177,6 +191,7 @@ impl<E: fmt::Display> fmt::Display for ReceiveError<E> {
         match self {
             Self::Connection(error) => write!(f, "the body was not received: {error}"),
             Self::TooMuchAtOnce => f.write_str("too many large bodies are being received at once"),
+            Self::Ended(status) => write!(f, "the stream was ended: {}", status.message()),
         }
     }
 }
@@ -186,6 +201,8 @@ impl<E: std::error::Error + 'static> std::error::Error for ReceiveError<E> {
         match self {
             Self::Connection(error) => Some(error),
             Self::TooMuchAtOnce => None,
+            // Found there by the service, and told to the client.
+            Self::Ended(status) => Some(&**status),
         }
     }
 }
@@ -199,18 +216,47 @@ impl<B: HttpBody<Data = Bytes>> HttpBody for Received<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let this = self.project();
-        let frame = ready!(this.body.poll_frame(cx));
-        if let Some(account) = this.account {
-            match &frame {
-                Some(Ok(frame)) => {
-                    let bytes = frame.data_ref().map_or(0, Buf::remaining);
-                    if !account.take(bytes) {
-                        return Poll::Ready(Some(Err(ReceiveError::TooMuchAtOnce)));
-                    }
-                }
-                Some(Err(_)) => {}
-                None => account.complete.store(true, Ordering::Relaxed),
+        let Some(account) = this.account else {
+            let frame = ready!(this.body.poll_frame(cx));
+            return Poll::Ready(frame.map(|frame| frame.map_err(ReceiveError::Connection)));
+        };
+        if let Some(messages) = this.messages {
+            // More is asked for when all that came was dealt with.
+            account.give(messages.taken());
+        }
+        let Poll::Ready(frame) = this.body.poll_frame(cx) else {
+            if !this.messages.as_ref().is_some_and(Messages::is_midway) {
+                return Poll::Pending;
             }
+            let timeout = account.front.body_timeout;
+            let deadline = this
+                .deadline
+                .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
+            ready!(deadline.as_mut().poll(cx));
+            account.front.meters.body_timeouts.increment(1);
+            return Poll::Ready(Some(Err(ended(Refusal::Slow))));
+        };
+        match &frame {
+            Some(Ok(frame)) => {
+                let data = frame.data_ref();
+                let bytes = match this.messages {
+                    Some(messages) => data.map_or(0, |data| messages.came(data)),
+                    None => data.map_or(0, Buf::remaining),
+                };
+                if this.messages.as_ref().is_some_and(Messages::has_whole) {
+                    // The next one has its own time.
+                    *this.deadline = None;
+                }
+                if !account.take(bytes) {
+                    let error = match this.messages {
+                        Some(_) => ended(Refusal::Bodies),
+                        None => ReceiveError::TooMuchAtOnce,
+                    };
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+            Some(Err(_)) => {}
+            None => account.complete.store(true, Ordering::Relaxed),
         }
         Poll::Ready(frame.map(|frame| frame.map_err(ReceiveError::Connection)))
     }
@@ -222,4 +268,8 @@ impl<B: HttpBody<Data = Bytes>> HttpBody for Received<B> {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+fn ended<E>(refusal: Refusal) -> ReceiveError<E> {
+    ReceiveError::Ended(Box::new(refusal.of_stream()))
 }

@@ -11,17 +11,18 @@ use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
 use super::pressure::Ticket;
-use super::routes::class;
+use super::stack::Gate;
+use super::work::Work;
 use super::{Body, Front};
 use crate::clock;
 
-/// Counts a request until its answer is sent, and measures the time to the head of its answer.
+/// Counts a request, or one that stays, until its answer is sent, and measures the time to the head of its answer.
 #[derive(Clone, Debug)]
-pub(super) struct MeterLayer(pub(super) Arc<Front>);
+pub(super) struct MeterLayer(pub(super) Gate);
 
 #[derive(Clone, Debug)]
 pub(super) struct Meter<S> {
-    front: Arc<Front>,
+    gate: Gate,
     inner: S,
 }
 
@@ -30,7 +31,7 @@ impl<S> Layer<S> for MeterLayer {
 
     fn layer(&self, inner: S) -> Meter<S> {
         Meter {
-            front: Arc::clone(&self.0),
+            gate: self.0.clone(),
             inner,
         }
     }
@@ -49,16 +50,20 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let class = class(request.method(), request.uri().path());
+        let work = Work::of(&request, self.gate.speaks.is_grpc(&request));
+        let front = &self.gate.front;
         let started = clock::instant();
-        // Taken after the layers below have judged the load: a request does not count against itself.
+        // Taken before the layers below look at how many there are: there are never more than are allowed.
+        let stay = work.stays.then(|| front.pressure.stay());
         let inner = self.inner.call(request);
+        // Taken after they have judged the load: a request does not count against itself.
+        let ticket = stay.unwrap_or_else(|| front.pressure.enter());
         Metering {
             inner,
-            class,
+            class: work.class,
             started,
-            ticket: Some(self.front.pressure.enter()),
-            front: Arc::clone(&self.front),
+            ticket: Some(ticket),
+            front: Arc::clone(front),
         }
     }
 }

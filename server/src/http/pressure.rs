@@ -7,6 +7,7 @@ use std::time::Duration;
 use eureka_http_api::Class;
 
 use crate::clock;
+use crate::config::Limits;
 
 /// Time between two measurements of the scheduling delay.
 const PROBE_INTERVAL: Duration = Duration::from_millis(50);
@@ -17,27 +18,35 @@ const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 pub struct Pressure {
     /// Requests not answered to the end.
     pub(crate) requests: AtomicUsize,
+    /// Requests that stay: who is there to wait costs nothing while nothing happens, and is no sign of load.
+    pub(crate) watchers: AtomicUsize,
     /// Connections open.
     pub(crate) connections: AtomicUsize,
     /// Scheduling delay in microseconds.
     lag: AtomicU64,
     requests_max: usize,
+    watchers_max: usize,
     lag_max: u64,
 }
 
-/// A request under way, until it is dropped.
+/// A request under way or one that stays, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Ticket(Arc<Pressure>);
+pub(crate) struct Ticket {
+    pressure: Arc<Pressure>,
+    stays: bool,
+}
 
 impl Pressure {
-    /// Nothing to do yet; `requests` and `lag` are `limits.requests` and `limits.lag`.
-    pub fn new(requests: usize, lag: Duration) -> Self {
+    /// Nothing to do yet.
+    pub fn new(limits: &Limits) -> Self {
         Self {
             requests: AtomicUsize::new(0),
+            watchers: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
             lag: AtomicU64::new(0),
-            requests_max: requests,
-            lag_max: micros(lag).max(1),
+            requests_max: limits.requests,
+            watchers_max: limits.watchers,
+            lag_max: micros(limits.lag).max(1),
         }
     }
 
@@ -62,7 +71,24 @@ impl Pressure {
     /// Counts a request until the ticket is dropped.
     pub(crate) fn enter(self: &Arc<Self>) -> Ticket {
         self.requests.fetch_add(1, Ordering::Relaxed);
-        Ticket(Arc::clone(self))
+        Ticket {
+            pressure: Arc::clone(self),
+            stays: false,
+        }
+    }
+
+    /// Counts a request that stays until the ticket is dropped.
+    pub(crate) fn stay(self: &Arc<Self>) -> Ticket {
+        self.watchers.fetch_add(1, Ordering::Relaxed);
+        Ticket {
+            pressure: Arc::clone(self),
+            stays: true,
+        }
+    }
+
+    /// Whether there are more requests that stay than are allowed, the one that asks included.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.watchers.load(Ordering::Relaxed) > self.watchers_max
     }
 
     /// Scheduling delay as last measured.
@@ -85,7 +111,12 @@ impl Pressure {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.0.requests.fetch_sub(1, Ordering::Relaxed);
+        let count = if self.stays {
+            &self.pressure.watchers
+        } else {
+            &self.pressure.requests
+        };
+        count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -107,6 +138,15 @@ mod tests {
         Class::Other,
     ];
 
+    fn pressure(requests: usize, watchers: usize, lag: Duration) -> Arc<Pressure> {
+        Arc::new(Pressure::new(&Limits {
+            requests,
+            watchers,
+            lag,
+            ..Limits::default()
+        }))
+    }
+
     fn refused(pressure: &Pressure) -> Vec<Class> {
         CLASSES
             .into_iter()
@@ -116,7 +156,7 @@ mod tests {
 
     #[test]
     fn scheduling_delay_sheds_in_the_same_order() {
-        let pressure = Pressure::new(1000, Duration::from_millis(100));
+        let pressure = pressure(1000, 1, Duration::from_millis(100));
         for (lag, count) in [
             (99, 0),
             (100, 1),
@@ -133,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_request_is_under_way_until_its_ticket_is_dropped() {
-        let pressure = Arc::new(Pressure::new(2, Duration::from_secs(1)));
+        let pressure = pressure(2, 1, Duration::from_secs(1));
         assert_eq!(refused(&pressure), []);
         let one = pressure.enter();
         assert_eq!(refused(&pressure), [Class::FullFetch]);
@@ -141,5 +181,19 @@ mod tests {
         assert_eq!(refused(&pressure), CLASSES[..4]);
         drop((one, two));
         assert_eq!(refused(&pressure), []);
+    }
+
+    #[test]
+    fn who_stays_is_counted_apart() {
+        let pressure = pressure(2, 2, Duration::from_secs(1));
+        let stay = [pressure.stay(), pressure.stay()];
+        assert_eq!(refused(&pressure), []);
+        assert!(!pressure.is_crowded());
+        let another = pressure.stay();
+        assert!(pressure.is_crowded());
+        drop(another);
+        assert!(!pressure.is_crowded());
+        drop(stay);
+        assert_eq!(pressure.watchers.load(Ordering::Relaxed), 0);
     }
 }

@@ -5,7 +5,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use eureka_http_api::Class;
 use eureka_registry_core::RegistryHandle;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
@@ -57,14 +56,6 @@ const PAGE_HEADERS: [(HeaderName, &str); 2] = [
     ),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];
-
-/// The class of a request, the server's own routes included: the pages show everything, like a full fetch.
-pub(super) fn class(method: &Method, path: &str) -> Class {
-    match path {
-        "/" | "/lastn" => Class::FullFetch,
-        _ => Class::of(method, path),
-    }
-}
 
 impl<A> Routes<A> {
     /// The server's own routes before those of `api`.

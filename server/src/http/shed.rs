@@ -1,24 +1,25 @@
 //! The layer that refuses what can wait when there is too much to do.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use http::header::RETRY_AFTER;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{Request, Response, Version};
 use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
-use super::routes::class;
-use super::{Body, Front};
+use super::Body;
+use super::refusal::Refusal;
+use super::stack::Gate;
+use super::work::Work;
 
-/// See [`Pressure::sheds`](super::Pressure::sheds) for the order.
+/// See [`Pressure::sheds`](super::Pressure::sheds) for the order. Who wants to stay is refused besides when there are too
+/// many of those.
 #[derive(Clone, Debug)]
-pub(super) struct ShedLayer(pub(super) Arc<Front>);
+pub(super) struct ShedLayer(pub(super) Gate);
 
 #[derive(Clone, Debug)]
 pub(super) struct Shed<S> {
-    front: Arc<Front>,
+    gate: Gate,
     inner: S,
 }
 
@@ -27,9 +28,28 @@ impl<S> Layer<S> for ShedLayer {
 
     fn layer(&self, inner: S) -> Shed<S> {
         Shed {
-            front: Arc::clone(&self.0),
+            gate: self.0.clone(),
             inner,
         }
+    }
+}
+
+impl<S> Shed<S> {
+    /// Why a request is refused, if it is. The usual one pays for two looks at numbers.
+    fn refusal(&self, work: impl FnOnce() -> Work) -> Option<Refusal> {
+        let (pressure, meters) = (&self.gate.front.pressure, &self.gate.front.meters);
+        if !pressure.is_high() && !pressure.is_crowded() {
+            return None;
+        }
+        let work = work();
+        if work.stays && pressure.is_crowded() {
+            meters.watchers_refused.increment(1);
+            return Some(Refusal::Watchers);
+        }
+        pressure.sheds(work.class).then(|| {
+            meters.shed(work.class);
+            Refusal::Overloaded
+        })
     }
 }
 
@@ -46,15 +66,16 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        if self.front.pressure.is_high() {
-            let class = class(request.method(), request.uri().path());
-            if self.front.pressure.sheds(class) {
-                self.front.meters.shed(class);
-                return Shedding::Refused;
-            }
-        }
-        Shedding::Admitted {
-            inner: self.inner.call(request),
+        let is_grpc = self.gate.speaks.is_grpc(&request);
+        match self.refusal(|| Work::of(&request, is_grpc)) {
+            Some(refusal) => Shedding::Refused {
+                refusal,
+                is_grpc,
+                version: request.version(),
+            },
+            None => Shedding::Admitted {
+                inner: self.inner.call(request),
+            },
         }
     }
 }
@@ -62,7 +83,7 @@ where
 pin_project! {
     #[project = Projected]
     pub(super) enum Shedding<F> {
-        Refused,
+        Refused { refusal: Refusal, is_grpc: bool, version: Version },
         Admitted { #[pin] inner: F },
     }
 }
@@ -73,14 +94,11 @@ impl<F: Future<Output = Result<Response<Body>, E>>, E> Future for Shedding<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
             Projected::Admitted { inner } => inner.poll(cx),
-            Projected::Refused => {
-                let mut response = Response::new(Body::default());
-                *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-                response
-                    .headers_mut()
-                    .insert(RETRY_AFTER, HeaderValue::from_static("1"));
-                Poll::Ready(Ok(response))
-            }
+            Projected::Refused {
+                refusal,
+                is_grpc,
+                version,
+            } => Poll::Ready(Ok(refusal.answer(*is_grpc, *version))),
         }
     }
 }

@@ -14,7 +14,7 @@ use super::intake::IntakeLayer;
 use super::meter::MeterLayer;
 use super::shed::ShedLayer;
 use super::trace::TraceLayer;
-use super::{Body, Pressure, Received};
+use super::{Body, Pressure, Received, Speaks};
 use crate::config::Limits;
 use crate::telemetry::Meters;
 
@@ -29,6 +29,8 @@ pub struct Front {
     pub(super) bodies: AtomicUsize,
     pub(super) bodies_max: usize,
     pub(super) body_timeout: Duration,
+    /// Bytes of the largest message of a call.
+    pub(super) message_max: usize,
     /// The last request id of ours.
     pub(super) last_id: AtomicU64,
 }
@@ -37,19 +39,28 @@ impl Front {
     /// The limits of a node that has nothing to do yet.
     pub fn new(limits: &Limits, meters: Arc<Meters>) -> Self {
         Self {
-            pressure: Arc::new(Pressure::new(limits.requests, limits.lag)),
+            pressure: Arc::new(Pressure::new(limits)),
             meters,
             bodies: AtomicUsize::new(0),
             bodies_max: limits.bodies,
             body_timeout: limits.body_timeout,
+            message_max: limits.body,
             last_id: AtomicU64::new(0),
         }
     }
 }
 
-/// The whole stack around `inner`. Every layer is always ready: what it cannot take it answers.
+/// What the layers of one address know.
+#[derive(Clone, Debug)]
+pub(super) struct Gate {
+    pub(super) front: Arc<Front>,
+    pub(super) speaks: Speaks,
+}
+
+/// The whole stack around `inner`, which answers what is spoken at an address. Every layer is always ready: what it cannot take it answers.
 pub fn stack<S, B>(
     front: &Arc<Front>,
+    speaks: Speaks,
     inner: S,
 ) -> impl Service<Request<B>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>
 + Clone
@@ -62,17 +73,21 @@ where
         + Send
         + 'static,
 {
+    let gate = Gate {
+        front: Arc::clone(front),
+        speaks,
+    };
     // A request passes them from the top down, its answer from the bottom up.
     ServiceBuilder::new()
         // Outermost, so that it logs what the others answer, the 500 of the guard included.
         .layer(TraceLayer(Arc::clone(front)))
         // Counts every request that came in, refused ones too: they are load.
-        .layer(MeterLayer(Arc::clone(front)))
+        .layer(MeterLayer(gate.clone()))
         // Above everything that works, so that nothing that panics takes the connection with it.
-        .layer(GuardLayer(Arc::clone(front)))
+        .layer(GuardLayer(gate.clone()))
         // Before the body is received: refusing must cost nothing.
-        .layer(ShedLayer(Arc::clone(front)))
+        .layer(ShedLayer(gate.clone()))
         // Innermost: only what is admitted is received, in time and within the common limit.
-        .layer(IntakeLayer(Arc::clone(front)))
+        .layer(IntakeLayer(gate))
         .service(inner)
 }

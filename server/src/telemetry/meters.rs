@@ -76,6 +76,8 @@ pub struct Meters {
     pub(crate) body_timeouts: Counter,
     /// Requests whose body would have been too much at once.
     pub(crate) bodies_refused: Counter,
+    /// Requests that would have been too many that stay.
+    pub(crate) watchers_refused: Counter,
     /// Connections accepted.
     pub(crate) connections: Counter,
     closed: [Counter; 4],
@@ -105,6 +107,7 @@ const CLASSES: [(Class, &str); 7] = [
 struct Scraped {
     open_connections: Gauge,
     requests_under_way: Gauge,
+    requests_that_stay: Gauge,
     lag: Gauge,
     instances: [Gauge; Status::ALL.len()],
     applications: Gauge,
@@ -146,6 +149,7 @@ impl Meters {
             panics: counter!("eureka_panics_total"),
             body_timeouts: counter!("eureka_body_timeouts_total"),
             bodies_refused: counter!("eureka_bodies_refused_total"),
+            watchers_refused: counter!("eureka_watchers_refused_total"),
             connections: counter!("eureka_connections_total"),
             closed: ["limit", "head", "idle", "unread"]
                 .map(|reason| counter!("eureka_connections_closed_total", "reason" => reason)),
@@ -181,6 +185,9 @@ impl Meters {
         scraped
             .requests_under_way
             .set(pressure.requests.load(Ordering::Relaxed) as f64);
+        scraped
+            .requests_that_stay
+            .set(pressure.watchers.load(Ordering::Relaxed) as f64);
         scraped.lag.set(pressure.lag().as_secs_f64());
         scraped.lines_lost.absolute(lines_lost);
         scraped.registry(registry);
@@ -205,6 +212,7 @@ impl Scraped {
         Self {
             open_connections: gauge!("eureka_connections"),
             requests_under_way: gauge!("eureka_requests_under_way"),
+            requests_that_stay: gauge!("eureka_requests_that_stay"),
             lag: gauge!("eureka_lag_seconds"),
             instances: Status::ALL.map(|status| gauge!("eureka_instances", "status" => status.as_str())),
             applications: gauge!("eureka_applications"),
@@ -293,10 +301,10 @@ fn describe() {
 }
 
 /// Counters and what they count.
-const COUNTERS: [(&str, &str); 19] = [
+const COUNTERS: [(&str, &str); 20] = [
     (
         "eureka_requests_shed_total",
-        "Requests answered 503 because there was too much to do, by class",
+        "Requests answered 503 or UNAVAILABLE because there was too much to do, by class",
     ),
     (
         "eureka_panics_total",
@@ -304,11 +312,15 @@ const COUNTERS: [(&str, &str); 19] = [
     ),
     (
         "eureka_body_timeouts_total",
-        "Requests answered 408: their body did not come in time",
+        "Requests answered 408, calls ended DEADLINE_EXCEEDED: their body, or a message, did not come in time",
     ),
     (
         "eureka_bodies_refused_total",
-        "Requests answered 503: all bodies together exceeded limits.bodies",
+        "Requests answered 503 or UNAVAILABLE: all bodies together exceeded limits.bodies",
+    ),
+    (
+        "eureka_watchers_refused_total",
+        "Watches, streams and feeds refused: there were limits.watchers already",
     ),
     ("eureka_connections_total", "Connections accepted"),
     (
@@ -355,9 +367,13 @@ const COUNTERS: [(&str, &str); 19] = [
 ];
 
 /// Gauges and what they show.
-const GAUGES: [(&str, &str); 17] = [
+const GAUGES: [(&str, &str); 18] = [
     ("eureka_connections", "Connections open"),
     ("eureka_requests_under_way", "Requests not answered to the end"),
+    (
+        "eureka_requests_that_stay",
+        "Watches, streams and feeds, which do not count as under way",
+    ),
     ("eureka_lag_seconds", "Scheduling delay: how late a timer fires"),
     ("eureka_instances", "Instances, by effective status"),
     ("eureka_applications", "Applications with an instance"),

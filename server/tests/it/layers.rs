@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use eureka_server::config::{Config, Sources};
-use eureka_server::http::{Body, Front, Listener, Received, stack};
+use eureka_server::http::{Body, Front, Listener, Received, Speaks, stack};
 use eureka_server::telemetry::Meters;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -51,7 +51,7 @@ async fn serve() -> (SocketAddr, oneshot::Sender<()>) {
     let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
     let address = listener.address();
     let (sender, stop) = oneshot::channel::<()>();
-    let layered = stack(&front, Clumsy);
+    let layered = stack(&front, Speaks::Http, Clumsy);
     tokio::spawn(async move {
         let stop = async {
             // Dropping the sender is the signal.

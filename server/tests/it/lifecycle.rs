@@ -24,6 +24,11 @@ fn half_a_request(node: &Node) -> (crate::node::Connection, String) {
     (connection, rest.to_owned())
 }
 
+/// Where it serves gRPC.
+fn grpc(node: &Node) -> std::net::SocketAddr {
+    node.grpc.expect("on a port of its own")
+}
+
 #[test]
 fn it_says_that_the_api_is_open_before_it_is_ready() {
     let node = Node::start(&["log.level=warn"]);
@@ -31,7 +36,10 @@ fn it_says_that_the_api_is_open_before_it_is_ready() {
         panic!("{:?}", node.started);
     };
     assert!(warning.contains("WARN the Eureka API is OPEN"), "{warning}");
-    assert_eq!(*ready, format!("ready http={}", node.address));
+    assert_eq!(
+        *ready,
+        format!("ready http={} grpc={}", node.address, grpc(&node))
+    );
     let quiet = Node::start(&["log.level=error"]);
     assert_eq!(quiet.started.len(), 1, "{:?}", quiet.started);
 }
@@ -82,7 +90,10 @@ fn the_log_can_be_json_line_by_line() {
     assert_eq!(node.register("A", "i\\n2").status, 204);
     let ready: serde_json::Value =
         serde_json::from_str(&node.started[node.started.len() - 1]).expect("the ready line is an object too");
-    assert_eq!(ready["message"], format!("ready http={}", node.address));
+    assert_eq!(
+        ready["message"],
+        format!("ready http={} grpc={}", node.address, grpc(&node))
+    );
     let line = node.line("registered");
     let line: serde_json::Value = serde_json::from_str(&line).expect("a line is an object");
     assert_eq!(line["message"], "registered");

@@ -41,6 +41,8 @@ pub(crate) fn empty_directory() -> PathBuf {
 pub(crate) struct Node {
     child: Child,
     pub(crate) address: SocketAddr,
+    /// Where it serves gRPC, if it does.
+    pub(crate) grpc: Option<SocketAddr>,
     /// What it said up to the line that tells where it listens.
     pub(crate) started: Vec<String>,
     lines: Receiver<String>,
@@ -100,14 +102,20 @@ impl Node {
         let mut node = Self {
             child,
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            grpc: None,
             started: Vec::new(),
             lines,
         };
         node.started = node.lines_until("ready http=");
         let ready = node.started.last().expect("it was waited for");
-        let (_, address) = ready.split_once("ready http=").expect("it was found by that");
-        let address = address.split('"').next().unwrap_or_default();
-        node.address = address.parse().expect("an address follows");
+        let bound = |name: &str| {
+            let (_, address) = ready.split_once(name)?;
+            let address = address.split(['"', ' ']).next()?;
+            Some(address.parse().expect("an address follows"))
+        };
+        let grpc = bound(" grpc=");
+        node.address = bound("ready http=").expect("it was found by that");
+        node.grpc = grpc;
         node
     }
 

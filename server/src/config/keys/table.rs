@@ -107,6 +107,28 @@ pub const KEYS: &[Key] = &[
         set: |s, t| put(&mut s.server.drain_timeout, duration(t)),
     },
     Key {
+        name: "grpc.enabled",
+        kind: Kind::Boolean,
+        default: "true",
+        java: None,
+        netflix: None,
+        doc: "Serve gRPC: `eureka.v1.Registry`, health and reflection.",
+        set: |s, t| put(&mut s.grpc.enabled, boolean(t)),
+    },
+    Key {
+        name: "grpc.listen",
+        kind: Kind::Address,
+        default: "",
+        java: None,
+        netflix: None,
+        doc: "Where gRPC is served, HTTP/2 without TLS; blank: port 9761 of the host of `server.listen`, or a free port if that one's is 0. If it is blank and the port is taken, the node warns and runs without gRPC, so that several nodes fit on one machine; an address that was set must be free. The same as `server.listen`: both on one port, told apart by the content type. Also `--grpc-listen`.",
+        set: |s, t| {
+            let given = if t.is_empty() { None } else { Some(address(t)?) };
+            s.grpc.given = given;
+            Ok(())
+        },
+    },
+    Key {
         name: "registry.lease-expiry",
         kind: Kind::Choice(LEASE_EXPIRY),
         default: "exact",
@@ -461,6 +483,33 @@ pub const KEYS: &[Key] = &[
         netflix: None,
         doc: "Requests at a time on one HTTP/2 connection.",
         set: |s, t| put(&mut s.limits.streams, count(t, 1, 100_000)),
+    },
+    Key {
+        name: "limits.watchers",
+        kind: Kind::Count,
+        default: "10000",
+        java: None,
+        netflix: None,
+        doc: "Requests that stay, at a time, of all connections: `Watch`, `KeepAlive`, `/api/v1/changes` and the streams of health and reflection. Further ones are answered 503 or UNAVAILABLE. They do not count for `limits.requests`.",
+        set: |s, t| put(&mut s.limits.watchers, count(t, 1, 1_000_000)),
+    },
+    Key {
+        name: "limits.changes",
+        kind: Kind::Count,
+        default: "100000",
+        java: None,
+        netflix: None,
+        doc: "Changes kept for whoever reads on from a cursor or asks for the registry as it was. Who was away for longer gets everything anew.",
+        set: |s, t| put(&mut s.limits.changes, count(t, 1, 100_000_000)),
+    },
+    Key {
+        name: "limits.history",
+        kind: Kind::Size,
+        default: "64MiB",
+        java: None,
+        netflix: None,
+        doc: "Memory for these changes, by an estimate; the oldest go when either limit is reached.",
+        set: |s, t| put(&mut s.limits.history, size(t, 1 << 10)),
     },
     Key {
         name: "limits.requests",
