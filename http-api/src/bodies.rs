@@ -168,11 +168,11 @@ impl<'a> RecentBody<'a> {
 }
 
 #[derive(Serialize)]
-pub(crate) struct InstancesBody<'a> {
+pub(crate) struct InstancesBody<T> {
     pub(crate) version: u64,
     /// For `/api/v1/changes`: what follows this page's version.
     pub(crate) changes: String,
-    pub(crate) instances: Vec<ListedBody<'a>>,
+    pub(crate) instances: Vec<T>,
     /// Cursor of the next page; with a filter that page may be empty and have a next one itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<String>,
@@ -271,7 +271,7 @@ impl<'a> ListedBody<'a> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct InstanceBody<'a> {
+pub(crate) struct InstanceBody<'a> {
     app: &'a str,
     id: &'a str,
     host: &'a str,
@@ -309,7 +309,7 @@ impl From<Port> for PortBody {
 }
 
 impl<'a> InstanceBody<'a> {
-    fn new(instance: &'a Instance) -> Self {
+    pub(crate) fn new(instance: &'a Instance) -> Self {
         Self {
             app: &instance.app,
             id: instance.id(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eureka_registry_core::wire::Dialect;
-use eureka_registry_core::{InstanceKey, LeaseExpiry};
+use eureka_registry_core::{InstanceKey, InstanceLimits, LeaseExpiry};
 
 /// The settings of an [`Api`](crate::Api).
 #[derive(Clone)]
@@ -194,6 +194,16 @@ impl Config {
             allow: Allow::Netflix,
             tell_empty: false,
             ..Self::eureka_java(node_id)
+        }
+    }
+}
+
+impl Limits {
+    /// What a client may register.
+    pub(crate) fn of_instances(self) -> InstanceLimits {
+        InstanceLimits {
+            metadata: self.metadata,
+            text: self.url,
         }
     }
 }

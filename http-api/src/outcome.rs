@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use eureka_registry_core::wire::{DecodeError, Format, Invalid, ItemAnswer, ItemError};
-use eureka_registry_core::{Changed, Hold, LeaseView, Registered, Renewed};
+use eureka_registry_core::{Changed, Excess, Hold, LeaseView, PastError, Registered, Renewed};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 
@@ -123,6 +123,10 @@ pub(crate) enum Refusal {
     Unreadable(Format, DecodeError),
     /// A registration that lacks something.
     Invalid(Format, Invalid),
+    /// A moment of the past that is not past.
+    Future,
+    /// A moment of the past that nobody knows any more.
+    Gone(PastError),
     /// A parameter that belongs to another path.
     Misplaced { name: &'static str, path: &'static str },
     /// Lists are held back.
@@ -148,8 +152,7 @@ pub(crate) enum Refusal {
 pub(crate) enum TooLarge {
     Answer(usize),
     Body(usize),
-    Metadata(usize),
-    Text(usize),
+    Instance(Excess),
 }
 
 impl Refusal {
@@ -162,6 +165,7 @@ impl Refusal {
             Self::UriTooLong => StatusCode::URI_TOO_LONG,
             Self::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Parameter { .. }
+            | Self::Future
             | Self::Misplaced { .. }
             | Self::QueryNotUtf8
             | Self::BodyBroken(_)
@@ -169,6 +173,7 @@ impl Refusal {
             | Self::Unreadable(..)
             | Self::Invalid(..)
             | Self::Unsupported => StatusCode::BAD_REQUEST,
+            Self::Gone(_) => StatusCode::GONE,
             Self::Own => StatusCode::MISDIRECTED_REQUEST,
             Self::Held | Self::Forbidden(_) => StatusCode::FORBIDDEN,
             Self::FeedHeld(_) | Self::RateLimited | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
@@ -212,6 +217,8 @@ impl Refusal {
             | Self::UriTooLong
             | Self::TooLarge(_)
             | Self::Parameter { .. }
+            | Self::Future
+            | Self::Gone(_)
             | Self::Misplaced { .. }
             | Self::QueryNotUtf8
             | Self::BodyBroken(_)
@@ -228,6 +235,22 @@ impl Refusal {
     }
 }
 
+impl From<Excess> for Refusal {
+    fn from(excess: Excess) -> Self {
+        Self::TooLarge(TooLarge::Instance(excess))
+    }
+}
+
+impl From<PastError> for Refusal {
+    fn from(error: PastError) -> Self {
+        if error == PastError::Future {
+            Self::Future
+        } else {
+            Self::Gone(error)
+        }
+    }
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -238,11 +261,10 @@ impl fmt::Display for Refusal {
             Self::UriTooLong => f.write_str("path and query too long"),
             Self::TooLarge(TooLarge::Answer(limit)) => write!(f, "answer over {limit} bytes"),
             Self::TooLarge(TooLarge::Body(limit)) => write!(f, "body over {limit} bytes"),
-            Self::TooLarge(TooLarge::Metadata(limit)) => write!(f, "metadata over {limit} bytes"),
-            Self::TooLarge(TooLarge::Text(limit)) => {
-                write!(f, "an id, address or other text over {limit} bytes")
-            }
+            Self::TooLarge(TooLarge::Instance(excess)) => excess.fmt(f),
             Self::Parameter { name, expected } => write!(f, "parameter {name}: {expected} expected"),
+            Self::Future => write!(f, "parameter at: {}", PastError::Future),
+            Self::Gone(error) => error.fmt(f),
             Self::Misplaced { name, path } => write!(f, "parameter {name}: it belongs to {path}"),
             Self::QueryNotUtf8 => f.write_str("query is not UTF-8"),
             Self::BodyBroken(error) => write!(f, "body: {error}"),

@@ -6,14 +6,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use eureka_registry_core::wire;
-use eureka_registry_core::{Instance, InstanceKey, LeaseView, Origin, Status};
+use eureka_registry_core::{Excess, Instance, InstanceKey, LeaseView, Origin, Status};
 
 use super::java;
 use crate::Answer;
 use crate::call::{Call, Part};
-use crate::config::Limits;
 use crate::negotiate;
-use crate::outcome::{self, Refusal, TooLarge};
+use crate::outcome::{self, Refusal};
 use crate::query::{NotUtf8, Query};
 
 /// PUT `apps/{app}/{id}`: by far the most frequent request.
@@ -61,7 +60,7 @@ pub(crate) fn register(call: &Call<'_>, app: &str, body: &Bytes) -> Result<Answe
         .map_err(|invalid| Refusal::Invalid(accepted.for_instances(), invalid))?;
     let origin = call.origin();
     if !matches!(origin, Origin::Peer(_)) {
-        within_limits(&instance, config.limits)?;
+        instance.within(config.limits.of_instances())?;
     }
     let outcome = call
         .registry()
@@ -153,7 +152,7 @@ pub(crate) fn metadata(call: &Call<'_>, app: &str, id: &str) -> Result<Answer, R
     merged.metadata.extend(entries.iter().cloned());
     let limit = call.config().limits.metadata;
     if merged.metadata_bytes() > limit {
-        return Err(Refusal::TooLarge(TooLarge::Metadata(limit)));
+        return Err(Excess::Metadata { limit }.into());
     }
     // Java ignores the replication header here.
     let outcome = call.registry().update_metadata(Origin::Client, &key, &entries);
@@ -166,20 +165,6 @@ fn single(call: &Call<'_>, view: Option<LeaseView>, part: Part) -> Result<Answer
     let mut text = Vec::new();
     wire::write_instance(format, &view, call.config().masked_status, &mut text);
     call.short(format.content_type(), text, part)
-}
-
-/// What one client registers is sent to every reader, and is work for the registry: each of the virtual addresses is
-/// filed. A text that no URL can hold could not be asked for anyway.
-fn within_limits(instance: &Instance, limits: Limits) -> Result<(), Refusal> {
-    if instance.metadata_bytes() > limits.metadata {
-        return Err(Refusal::TooLarge(TooLarge::Metadata(limits.metadata)));
-    }
-    let all_fit = instance.texts().all(|text| text.len() <= limits.url);
-    if all_fit {
-        Ok(())
-    } else {
-        Err(Refusal::TooLarge(TooLarge::Text(limits.url)))
-    }
 }
 
 /// The sender's dirty timestamp.

@@ -1,14 +1,16 @@
 //! Our own endpoints under `/api/v1`, in JSON.
 
 use std::borrow::Cow;
+use std::time::UNIX_EPOCH;
 
 use eureka_registry_core::wire::Route;
-use eureka_registry_core::{Filter, InstanceKey, LeaseView, Reads};
+use eureka_registry_core::{Cursor, Filter, Instance, InstanceKey, Point, Reads, Wall};
 use serde::Serialize;
 
 use crate::Answer;
 use crate::bodies::{
-    InstancesBody, KeyBody, LastnBody, ListedBody, NodeBody, PreservationBody, RecentBody, RulesBody,
+    InstanceBody, InstancesBody, KeyBody, LastnBody, ListedBody, NodeBody, PreservationBody, RecentBody,
+    RulesBody,
 };
 use crate::call::{Call, Part};
 use crate::outcome::Refusal;
@@ -78,37 +80,98 @@ pub(crate) fn lastn(call: &Call<'_>) -> Result<Answer, Refusal> {
     )
 }
 
-/// GET `/api/v1/instances?filter=&limit=&cursor=`: a page of the instances a filter fits, in the order of (app, id).
+/// GET `/api/v1/instances?at=&filter=&limit=&cursor=`: a page of the instances a filter fits, in the order of (app, id);
+/// with `at` as they were then, without their leases.
 pub(crate) fn instances(call: &Call<'_>) -> Result<Answer, Refusal> {
-    let filter = filter(call)?;
-    let limit = page_size(call)?;
-    let after = match parameter(call, "cursor")? {
-        Some(text) => Some(read_cursor(&text)?),
-        None => None,
+    let asked = Page {
+        filter: filter(call)?,
+        limit: page_size(call)?,
+        after: match parameter(call, "cursor")? {
+            Some(text) => Some(read_cursor(&text)?),
+            None => None,
+        },
     };
+    let point = at(call)?;
     let listing = call.api.listing()?;
-    let snapshot = listing.snapshot();
-    let mut page = InstancesBody {
-        version: snapshot.version(),
-        changes: call.registry().cursor(snapshot.version()).to_string(),
-        instances: Vec::new(),
-        next: None,
-    };
-    let mut last_seen: Option<&LeaseView> = None;
-    for (position, view) in snapshot.instances_after(after.as_ref()).enumerate() {
-        if page.instances.len() == limit || position == MAX_LOOKED_AT {
-            page.next = last_seen.map(|view| write_cursor(&view.key()));
-            break;
-        }
-        last_seen = Some(view);
-        if filter
-            .as_ref()
-            .is_none_or(|filter| filter.matches(&view.instance))
-        {
-            page.instances.push(ListedBody::new(view));
-        }
+    let after = asked.after.as_ref();
+    if let Some(point) = point {
+        let past = call.registry().past(point)?;
+        let all = past.instances_after(after).map(|instance| (&**instance, ()));
+        return json(
+            call,
+            &asked.read(call, past.version(), all, |instance, ()| {
+                InstanceBody::new(instance)
+            }),
+        );
     }
-    json(call, &page)
+    let snapshot = listing.snapshot();
+    let all = snapshot
+        .instances_after(after)
+        .map(|view| (&*view.instance, &**view));
+    json(
+        call,
+        &asked.read(call, snapshot.version(), all, |_, view| ListedBody::new(view)),
+    )
+}
+
+/// What is asked of a list.
+struct Page {
+    filter: Option<Filter>,
+    limit: usize,
+    after: Option<InstanceKey>,
+}
+
+impl Page {
+    /// Reads it from `all` behind `after`, which the registry had at a version.
+    fn read<'a, T, B>(
+        &self,
+        call: &Call<'_>,
+        version: u64,
+        all: impl Iterator<Item = (&'a Instance, T)>,
+        body: impl Fn(&'a Instance, T) -> B,
+    ) -> InstancesBody<B> {
+        let mut page = InstancesBody {
+            version,
+            changes: call.registry().cursor(version).to_string(),
+            instances: Vec::new(),
+            next: None,
+        };
+        let mut last_seen: Option<&Instance> = None;
+        for (position, (instance, source)) in all.enumerate() {
+            if page.instances.len() == self.limit || position == MAX_LOOKED_AT {
+                page.next = last_seen.map(|last| write_cursor(&last.key()));
+                break;
+            }
+            last_seen = Some(instance);
+            if self.filter.as_ref().is_none_or(|filter| filter.matches(instance)) {
+                page.instances.push(body(instance, source));
+            }
+        }
+        page
+    }
+}
+
+/// The moment of the past that is asked for.
+fn at(call: &Call<'_>) -> Result<Option<Point>, Refusal> {
+    let Some(text) = parameter(call, "at")? else {
+        return Ok(None);
+    };
+    let expected = "a cursor, Unix milliseconds or a time such as 2026-11-30T08:15:00Z";
+    let name = "at";
+    let point = read_point(&text);
+    point.map(Some).ok_or(Refusal::Parameter { name, expected })
+}
+
+fn read_point(text: &str) -> Option<Point> {
+    if let Some(cursor) = Cursor::parse(text) {
+        return Some(Point::Cursor(cursor));
+    }
+    if text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok().map(|millis| Point::Time(Wall(millis)));
+    }
+    let time = humantime::parse_rfc3339(text).ok()?;
+    let millis = time.duration_since(UNIX_EPOCH).ok()?.as_millis();
+    u64::try_from(millis).ok().map(|millis| Point::Time(Wall(millis)))
 }
 
 pub(super) fn filter(call: &Call<'_>) -> Result<Option<Filter>, Refusal> {
@@ -157,4 +220,32 @@ fn json(call: &Call<'_>, body: &impl Serialize) -> Result<Answer, Refusal> {
 
 fn text(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).expect("plain structs are JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_are_cursors_milliseconds_or_utc() {
+        let time = |millis| Some(Point::Time(Wall(millis)));
+        assert_eq!(read_point("1795000000000"), time(1_795_000_000_000));
+        assert_eq!(read_point("2026-11-18T14:26:40Z"), time(1_795_012_000_000));
+        assert_eq!(read_point("2026-11-18T14:26:40.125Z"), time(1_795_012_000_125));
+        let cursor = Cursor::parse("0123456789abcdef.7").expect("it is one");
+        assert_eq!(read_point("0123456789abcdef.7"), Some(Point::Cursor(cursor)));
+        for text in [
+            "",
+            "yesterday",
+            "-1",
+            "1.5",
+            "99999999999999999999",
+            "2026-11-18",
+            "2026-11-18T14:26:40",
+            "2026-13-18T14:26:40Z",
+            "1969-12-31T23:59:59Z",
+        ] {
+            assert_eq!(read_point(text), None, "{text}");
+        }
+    }
 }

@@ -237,26 +237,26 @@ fn metadata_is_limited_for_clients() {
 fn every_text_of_an_instance_is_limited_for_clients() {
     let fixture = Fixture::new();
     let fields = [
-        "instanceId",
-        "hostName",
-        "ipAddr",
-        "appGroupName",
-        "sid",
-        "homePageUrl",
-        "statusPageUrl",
-        "healthCheckUrl",
-        "secureHealthCheckUrl",
-        "vipAddress",
-        "secureVipAddress",
-        "asgName",
+        ("instanceId", "instance_id"),
+        ("hostName", "host_name"),
+        ("ipAddr", "ip_address"),
+        ("appGroupName", "app_group"),
+        ("sid", "sid"),
+        ("homePageUrl", "home_page_url"),
+        ("statusPageUrl", "status_page_url"),
+        ("healthCheckUrl", "health_check_url"),
+        ("secureHealthCheckUrl", "secure_health_check_url"),
+        ("vipAddress", "vip_address"),
+        ("secureVipAddress", "secure_vip_address"),
+        ("asgName", "asg_name"),
     ];
-    for field in fields {
+    for (field, name) in fields {
         let body = |len| instance_with("A", "i", &json!({ field: ",".repeat(len) }));
         let before = fixture.registry.snapshot().version();
         let read = fixture.post("A", &body((8 << 10) + 1));
         assert_eq!(
             (read.status.as_u16(), read.text()),
-            (413, "an id, address or other text over 8192 bytes")
+            (413, &*format!("{name} over 8192 bytes"))
         );
         assert_eq!(fixture.registry.snapshot().version(), before, "{field}");
         assert_eq!(fixture.post("A", &body(8 << 10)).status, 204, "{field}");

@@ -240,6 +240,101 @@ fn instances_tell_all_there_is() {
 }
 
 #[test]
+fn the_registry_is_shown_as_it_was() {
+    let fixture = Fixture::new();
+    for number in 0..10 {
+        fixture.register("A", &format!("i{number}"));
+    }
+    fixture.put("apps/A/i3/metadata?k=old");
+    let then = fixture.registry.cursor(fixture.registry.version()).to_string();
+    fixture.advance(Duration::from_millis(1_500));
+    fixture.put("apps/A/i3/metadata?k=new");
+    fixture.put("apps/A/i4/status?value=DOWN");
+    fixture.delete("apps/A/i5");
+    fixture.register("B", "later");
+    // By cursor, and by time in both its forms.
+    let points = [
+        then.clone(),
+        format!("{}", BEGIN + 1_499),
+        "2026-11-18T11:06:41.499Z".to_owned(),
+    ];
+    for point in points {
+        let mut seen = Vec::new();
+        let mut more = format!("at={point}");
+        loop {
+            let page = fixture.get(&format!("/api/v1/instances?limit=4&{more}")).json();
+            assert_eq!(page["changes"], then, "the place it is of, for the next page");
+            assert_eq!(page["version"].to_string(), then.split_once('.').unwrap().1);
+            let instances = page["instances"].as_array().unwrap();
+            assert!(instances.len() <= 4);
+            seen.extend(instances.iter().cloned());
+            // Meanwhile it goes on changing.
+            fixture.put("apps/A/i3/metadata?k=newer");
+            let Some(next) = page.get("next") else { break };
+            more = format!("at={then}&cursor={}", next.as_str().unwrap().replace('%', "%25"));
+        }
+        let ids: Vec<_> = seen
+            .iter()
+            .map(|instance| instance["id"].as_str().unwrap())
+            .collect();
+        assert_eq!(ids, ["i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7", "i8", "i9"]);
+        assert_eq!(seen[3]["metadata"], json!({"k": "old"}));
+        assert_eq!(seen[4]["status"], "UP");
+        assert!(
+            seen[0].get("renewed").is_none(),
+            "nobody keeps the leases of the past"
+        );
+    }
+    let filtered = fixture.get(&format!(
+        "/api/v1/instances?at={then}&filter=metadata.k%20==%20old"
+    ));
+    assert_eq!(filtered.json()["instances"].as_array().unwrap().len(), 1);
+    // What follows is what has happened since.
+    let changes = fixture.get(&format!("/api/v1/changes?since={then}")).json();
+    assert_eq!(changes["changes"][0]["metadata"], json!({"k": "new"}));
+}
+
+#[test]
+fn a_moment_that_nobody_knows_is_410_and_one_to_come_400() {
+    let core = eureka_registry_core::Config {
+        change_log_limit: 2,
+        ..Default::default()
+    };
+    for config in [Config::new("boot"), Config::eureka_java("boot")] {
+        let fixture = Fixture::over(core.clone(), config);
+        let start = fixture.registry.cursor(fixture.registry.version()).to_string();
+        fixture.advance(Duration::from_secs(1));
+        for id in ["i", "j", "k"] {
+            fixture.register("A", id);
+        }
+        let future = format!("{}9", fixture.registry.cursor(fixture.registry.version()));
+        let later = (BEGIN + 1_001).to_string();
+        let before = BEGIN.to_string();
+        for (at, status, reason) in [
+            (
+                "0123456789abcdef.1",
+                410,
+                "the cursor is of another server, or of this one before it was started again",
+            ),
+            (&*start, 410, "changes since then are not kept any more"),
+            (&*before, 410, "changes since then are not kept any more"),
+            (&*later, 400, "parameter at: that is still to come"),
+            (&*future, 400, "parameter at: that is still to come"),
+            (
+                "noon",
+                400,
+                "parameter at: a cursor, Unix milliseconds or a time such as 2026-11-30T08:15:00Z expected",
+            ),
+        ] {
+            let read = fixture.get(&format!("/api/v1/instances?at={at}"));
+            assert_eq!((read.status.as_u16(), read.text()), (status, reason), "{at}");
+        }
+    }
+    let held = Fixture::held(core, Config::new("boot"));
+    held.get("/api/v1/instances?at=1").is_empty_with(403);
+}
+
+#[test]
 fn bad_questions_are_400() {
     let fixture = Fixture::new();
     for query in [
