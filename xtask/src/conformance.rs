@@ -6,6 +6,7 @@ pub(crate) mod drivers;
 mod expect;
 mod expectations;
 mod fields;
+mod grpc;
 pub(crate) mod http;
 mod normal;
 mod recorded;
@@ -23,6 +24,7 @@ use clap::ValueEnum;
 
 use drivers::{Client, Workshop};
 use expectations::{Expectations, Suite};
+use grpc::Endpoint;
 use recorded::Recording;
 use report::{Outcome, Report};
 use target::{Flavour, Target};
@@ -41,6 +43,9 @@ pub(crate) struct Arguments {
     /// The API of the server to test, such as http://127.0.0.1:8761/eureka
     #[arg(long, value_name = "URL", required_unless_present = "list")]
     target: Option<String>,
+    /// The gRPC address of the server; the host of --target with port 9761 if not given
+    #[arg(long, value_name = "HOST:PORT")]
+    grpc: Option<String>,
     /// Run only this client; may be repeated (see --list)
     #[arg(long, value_name = "NAME")]
     client: Vec<String>,
@@ -112,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         flavour,
     };
     if arguments.self_test {
-        selftest::run(&kit.target, &kit.run_name, &kit.report);
+        kit.self_test(arguments)?;
     } else {
         kit.suites(arguments)?;
     }
@@ -140,17 +145,21 @@ impl Arguments {
         }
     }
 
-    fn clients(&self) -> Result<Vec<Client>> {
-        let mut clients = drivers::manifest()?;
-        if let Some(unknown) = self
-            .client
+    /// The clients that are wanted: those of the REST API, and those of gRPC.
+    fn clients(&self) -> Result<(Vec<Client>, Vec<grpc::Client>)> {
+        let (mut rest, mut grpc) = (drivers::manifest()?, grpc::manifest()?);
+        let names: Vec<_> = rest
             .iter()
-            .find(|name| clients.iter().all(|client| client.name != **name))
-        {
+            .map(|client| &client.name)
+            .chain(grpc.iter().map(|client| &client.name))
+            .collect();
+        if let Some(unknown) = self.client.iter().find(|name| !names.contains(name)) {
             bail!("there is no client {unknown}; --list names them");
         }
-        clients.retain(|client| self.client.is_empty() || self.client.contains(&client.name));
-        Ok(clients)
+        let wanted = |name: &String| self.client.is_empty() || self.client.contains(name);
+        rest.retain(|client| wanted(&client.name));
+        grpc.retain(|client| wanted(&client.name));
+        Ok((rest, grpc))
     }
 }
 
@@ -175,17 +184,7 @@ impl Kit {
             self.wire();
         }
         if arguments.runs(Part::Clients) {
-            let workshop = Workshop::open(&arguments.work)?;
-            let run = clients::Run {
-                target: &self.target,
-                flavour: self.flavour,
-                expectations: &self.expectations,
-                report: &self.report,
-                workshop: &workshop,
-                run_name: &self.run_name,
-                patience: self.patience,
-            };
-            run.all(&arguments.clients()?, arguments.jobs);
+            self.clients(arguments)?;
         }
         if arguments.runs(Part::Cases) {
             self.cases(arguments, false)?;
@@ -202,6 +201,60 @@ impl Kit {
             }
         }
         Ok(())
+    }
+
+    fn clients(&self, arguments: &Arguments) -> Result<()> {
+        let (rest, grpc) = arguments.clients()?;
+        let workshop = Workshop::open(&arguments.work)?;
+        let run = clients::Run {
+            target: &self.target,
+            flavour: self.flavour,
+            expectations: &self.expectations,
+            report: &self.report,
+            workshop: &workshop,
+            run_name: &self.run_name,
+            patience: self.patience,
+        };
+        if !rest.is_empty() {
+            run.all(&rest, arguments.jobs);
+        }
+        let endpoint = Endpoint::find(arguments.grpc.as_deref(), &self.target, self.flavour);
+        self.grpc(&workshop, &endpoint)
+            .all(&grpc, &|client, step, outcome| {
+                let case = format!("{}: {step}", client.name);
+                let judged = self
+                    .expectations
+                    .judge(Suite::Clients, self.flavour, &case, outcome);
+                self.report.step(&client.name, step, &judged);
+            });
+        Ok(())
+    }
+
+    /// Plants faults on the way to the REST API, and to the gRPC API.
+    fn self_test(&self, arguments: &Arguments) -> Result<()> {
+        if arguments.client.is_empty() {
+            selftest::run(&self.target, &self.run_name, &self.report);
+        }
+        let workshop = Workshop::open(&arguments.work)?;
+        let endpoint = Endpoint::find(arguments.grpc.as_deref(), &self.target, self.flavour);
+        let run = grpc::Run {
+            patience: grpc::SHORT,
+            ..self.grpc(&workshop, &endpoint)
+        };
+        run.self_test(&arguments.clients()?.1, arguments.jobs, &|name, outcome| {
+            self.report.step("self-test", name, &outcome);
+        });
+        Ok(())
+    }
+
+    fn grpc<'a>(&'a self, workshop: &'a Workshop, endpoint: &'a Endpoint) -> grpc::Run<'a> {
+        grpc::Run {
+            target: &self.target,
+            endpoint,
+            workshop,
+            run_name: &self.run_name,
+            patience: self.patience,
+        }
     }
 
     fn wire(&self) {
@@ -242,6 +295,12 @@ fn list() -> Result<()> {
         report.line(&format!(
             "client {name}: {what} ({language}, reads {reads}). {}",
             client.notes
+        ));
+    }
+    for client in grpc::manifest()? {
+        let (name, language, what) = (&client.name, &client.language, &client.what);
+        report.line(&format!(
+            "client {name}: {what} ({language}, gRPC), the programs of grpc-api/examples."
         ));
     }
     for case in cases::all()? {

@@ -111,12 +111,14 @@ fn java_clients(workshop: &Workshop, urls: &str, report: &Report) -> Result<Vec<
         .into_iter()
         .filter(|client| client.language.eq_ignore_ascii_case("java"))
     {
-        if let Some(command) = drivers::Workshop::missing(&client) {
+        if let Some(command) = drivers::missing(&client.toolchain) {
             let outcome = Outcome::Skipped(format!("this machine has no {command}"));
             report.step("restart", &client.name, &outcome);
             continue;
         }
-        drivers.install(&client).map_err(anyhow::Error::msg)?;
+        drivers
+            .install(&client.name, &client.install)
+            .map_err(anyhow::Error::msg)?;
         let settings = [
             ("EUREKA_URL", urls.to_owned()),
             ("APP", format!("KIT-WATCHER-{}", client.name.to_uppercase())),

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::drivers::{Client, Driver, Workshop};
+use super::drivers::{Client, Driver, Workshop, missing};
 use super::expectations::{Expectations, Suite};
 use super::http::{Request, Response, poll};
 use super::report::{Outcome, Report};
@@ -104,7 +104,7 @@ impl Run<'_> {
                 .iter()
                 .for_each(|step| self.step(client, step, outcome.clone()))
         };
-        if let Some(command) = Workshop::missing(client) {
+        if let Some(command) = missing(&client.toolchain) {
             return every(&Outcome::Skipped(format!("this machine has no {command}")));
         }
         if client
@@ -115,7 +115,7 @@ impl Run<'_> {
             let path = client.only_path.as_deref().unwrap_or_default();
             return every(&Outcome::Skipped(format!("it can only talk to {path}")));
         }
-        if let Err(why) = self.workshop.install(client) {
+        if let Err(why) = self.workshop.install(&client.name, &client.install) {
             return self.step(client, "installs", Outcome::Failed(why));
         }
         match Session::start(self, client) {

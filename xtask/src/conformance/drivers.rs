@@ -26,8 +26,8 @@ pub(crate) struct Client {
     pub(crate) name: String,
     pub(crate) what: String,
     pub(crate) language: String,
-    toolchain: Vec<String>,
-    install: Vec<String>,
+    pub(crate) toolchain: Vec<String>,
+    pub(crate) install: Vec<String>,
     run: Vec<String>,
     #[serde(default)]
     env: BTreeMap<String, String>,
@@ -56,8 +56,16 @@ pub(crate) fn manifest() -> Result<Vec<Client>> {
     Ok(clients)
 }
 
-fn sources() -> PathBuf {
+pub(crate) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/drivers")
+}
+
+/// Which of the commands that a client needs this machine lacks.
+pub(crate) fn missing(toolchain: &[String]) -> Option<&str> {
+    toolchain
+        .iter()
+        .map(String::as_str)
+        .find(|command| !on_path(command))
 }
 
 /// Downloading and building one client on a slow machine.
@@ -74,30 +82,24 @@ pub(crate) struct Workshop {
 }
 
 impl Workshop {
-    /// Copies the drivers to `root`, leaving what was installed there before.
+    /// Copies the drivers, and the gRPC examples, to `root`, leaving what was installed there before.
     pub(crate) fn open(root: &Path) -> Result<Self> {
         fs::create_dir_all(root.join("logs"))
             .with_context(|| format!("cannot write to {}", root.display()))?;
         let root = root.canonicalize()?;
         copy_changed(&sources(), &root)?;
+        for folder in ["grpc-api/examples", "grpc-api/proto"] {
+            copy_changed(&crate::root().join(folder), &root.join(folder))?;
+        }
         Ok(Self {
             root,
             installed: Mutex::default(),
         })
     }
 
-    /// Which command this client needs and this machine lacks.
-    pub(crate) fn missing(client: &Client) -> Option<&str> {
-        client
-            .toolchain
-            .iter()
-            .map(String::as_str)
-            .find(|command| !on_path(command))
-    }
-
-    /// Installs the client, once for all clients that share the command.
-    pub(crate) fn install(&self, client: &Client) -> Result<(), String> {
-        let command = self.filled(&client.install);
+    /// Installs a client by its command, once for all clients that share it.
+    pub(crate) fn install(&self, name: &str, command: &[String]) -> Result<(), String> {
+        let command = self.filled(command);
         if command.is_empty() {
             return Ok(());
         }
@@ -105,22 +107,32 @@ impl Workshop {
             let mut installed = self.installed.lock();
             Arc::clone(installed.entry(command.clone()).or_default())
         };
-        let log = self.log(&format!("{}-install", client.name));
+        let log = self.log(&format!("{name}-install"));
         once.get_or_init(|| run_to_end(&command, &log)).clone()
     }
 
     /// Starts the client's driver.
     pub(crate) fn start(&self, client: &Client, settings: &[(&str, String)]) -> Result<Driver> {
-        let argv = self.filled(&client.run);
+        let mut env: Vec<_> = client
+            .env
+            .iter()
+            .map(|(name, value)| (name.as_str(), self.fill(value)))
+            .collect();
+        env.extend_from_slice(settings);
+        self.launch(&client.name, &client.run, &env)
+    }
+
+    /// Starts a program that logs under a name.
+    pub(crate) fn launch(&self, name: &str, argv: &[String], env: &[(&str, String)]) -> Result<Driver> {
+        let argv = self.filled(argv);
         let Some((program, arguments)) = argv.split_first() else {
-            bail!("{} names no command", client.name)
+            bail!("{name} names no command")
         };
-        let log = self.log(&client.name);
+        let log = self.log(name);
         let mut child = Command::new(program)
             .args(arguments)
             .current_dir(&self.root)
-            .envs(client.env.iter().map(|(name, value)| (name, self.fill(value))))
-            .envs(settings.iter().map(|(name, value)| (*name, value)))
+            .envs(env.iter().map(|(name, value)| (*name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(&log)?)
@@ -209,7 +221,34 @@ impl Driver {
         }
     }
 
-    fn line(&self, patience: Duration) -> Result<String, String> {
+    /// Asks the program to end, as whoever runs it would (SIGTERM).
+    pub(crate) fn terminate(&self) {
+        let _ = Command::new("kill")
+            .args(["-TERM", &self.child.id().to_string()])
+            .stderr(Stdio::null())
+            .status();
+    }
+
+    /// Waits for the program to end by itself, and says with which code.
+    pub(crate) fn ended(&mut self, patience: Duration) -> Result<Option<i32>, String> {
+        let start = Instant::now();
+        while start.elapsed() < patience {
+            match self.child.try_wait() {
+                Ok(Some(status)) => return Ok(status.code()),
+                Ok(None) => thread::sleep(Duration::from_millis(20)),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Err(format!("it does not end{}", self.seen_in_log()))
+    }
+
+    /// What it wrote to standard error.
+    pub(crate) fn complaints(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// The next line that the program writes.
+    pub(crate) fn line(&self, patience: Duration) -> Result<String, String> {
         self.lines.recv_timeout(patience).map_err(|error| match error {
             RecvTimeoutError::Timeout => format!("no word from the driver{}", self.seen_in_log()),
             RecvTimeoutError::Disconnected => format!("the driver ended{}", self.seen_in_log()),
@@ -323,8 +362,7 @@ mod tests {
     #[test]
     fn a_missing_command_is_named() {
         assert!(on_path("sh"));
-        let mut client = manifest().unwrap().remove(0);
-        client.toolchain = vec!["sh".to_owned(), "no-such-command-anywhere".to_owned()];
-        assert_eq!(Workshop::missing(&client), Some("no-such-command-anywhere"));
+        let toolchain = ["sh".to_owned(), "no-such-command-anywhere".to_owned()];
+        assert_eq!(missing(&toolchain), Some("no-such-command-anywhere"));
     }
 }
