@@ -247,7 +247,7 @@ impl App {
             console: settings
                 .console
                 .enabled
-                .then(|| Console::new(settings, address, &self.registry)),
+                .then(|| Console::new(settings, address, self.ports.grpc_address(), &self.registry)),
         };
         Routes::new(own, ApiService::new(self.api.clone()))
     }

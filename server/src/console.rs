@@ -20,25 +20,33 @@ use crate::config::Settings;
 pub(crate) struct Console {
     hostname: String,
     listen: String,
+    grpc: String,
     preserves: bool,
     started: Wall,
 }
 
 impl Console {
-    /// The pages of a node that serves at `listen`.
-    pub(crate) fn new(settings: &Settings, listen: SocketAddr, registry: &RegistryHandle) -> Self {
+    /// The pages of a node that serves at `listen`, and gRPC at `grpc` if it does.
+    pub(crate) fn new(
+        settings: &Settings,
+        listen: SocketAddr,
+        grpc: Option<SocketAddr>,
+        registry: &RegistryHandle,
+    ) -> Self {
         Self {
             hostname: settings.server.hostname.clone(),
             listen: listen.to_string(),
+            grpc: grpc.map_or_else(|| "off".to_owned(), |grpc| grpc.to_string()),
             preserves: settings.preservation.enabled,
             started: registry.now().wall,
         }
     }
 
     /// `/`: applications, instances, status, preservation, peers.
-    pub(crate) fn page(&self, registry: &RegistryHandle, mesh: &Facts) -> String {
+    /// `watchers` are told of changes.
+    pub(crate) fn page(&self, registry: &RegistryHandle, mesh: &Facts, watchers: usize) -> String {
         let mut out = self.begin("Eureka");
-        overview::write(self, registry, mesh, &mut out);
+        overview::write(self, registry, mesh, watchers, &mut out);
         end(out)
     }
 

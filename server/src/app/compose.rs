@@ -48,6 +48,7 @@ pub(super) fn registry(
         },
         override_retention: settings.overrides.retention,
         change_log_limit: settings.limits.changes,
+        change_log_bytes: settings.limits.history,
         // A node that missed a cancel must still hear of it in a comparison.
         tombstone_retention: preset
             .tombstone_retention
@@ -174,6 +175,10 @@ pub(super) fn api(
 /// gRPC's.
 pub(super) fn grpc(limits: &Limits) -> grpc_api::Config {
     grpc_api::Config {
+        limits: core::InstanceLimits {
+            metadata: limits.metadata,
+            text: limits.url,
+        },
         message: limits.body,
         ..grpc_api::Config::default()
     }

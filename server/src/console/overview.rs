@@ -17,7 +17,13 @@ use crate::telemetry;
 /// Instances named on the page; the rest are counted.
 const NAMED_MAX: usize = 5_000;
 
-pub(super) fn write(console: &Console, registry: &RegistryHandle, mesh: &Facts, out: &mut Html) {
+pub(super) fn write(
+    console: &Console,
+    registry: &RegistryHandle,
+    mesh: &Facts,
+    watchers: usize,
+    out: &mut Html,
+) {
     let snapshot = registry.snapshot();
     let preservation = registry.explain();
     system(console, registry, &preservation, out);
@@ -25,7 +31,7 @@ pub(super) fn write(console: &Console, registry: &RegistryHandle, mesh: &Facts, 
     replicas::write(registry.now(), mesh, out);
     out.raw("<h1>Instances currently registered with Eureka</h1>\n");
     applications(&snapshot, out);
-    general(console, &snapshot, out);
+    general(console, &snapshot, watchers, out);
 }
 
 fn system(console: &Console, registry: &RegistryHandle, preservation: &Preservation, out: &mut Html) {
@@ -158,12 +164,14 @@ fn counted(names: &BTreeMap<&str, usize>, out: &mut Html) {
     }
 }
 
-fn general(console: &Console, snapshot: &Snapshot, out: &mut Html) {
+fn general(console: &Console, snapshot: &Snapshot, watchers: usize, out: &mut Html) {
     let memory = telemetry::memory();
     let mib = |bytes: u64| format!("{} MiB", bytes >> 20);
     out.raw("<h1>General Info</h1>\n<table>\n");
     out.pair("version", env!("CARGO_PKG_VERSION"));
     out.pair("listens on", &console.listen);
+    out.pair("gRPC on", &console.grpc);
+    out.pair("watchers and streams", &watchers.to_string());
     out.pair("instances", &snapshot.len().to_string());
     out.pair("registry version", &snapshot.version().to_string());
     out.pair("memory used", &mib(memory.used));

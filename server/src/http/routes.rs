@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
 use eureka_registry_core::RegistryHandle;
@@ -153,10 +154,11 @@ impl Own {
     }
 
     fn page(&self, _query: Option<&str>) -> Response<Body> {
+        let watchers = self.front.pressure.watchers.load(Ordering::Relaxed);
         html(
             self.console
                 .as_ref()
-                .map(|console| console.page(&self.registry, &self.peers.facts())),
+                .map(|console| console.page(&self.registry, &self.peers.facts(), watchers)),
         )
     }
 

@@ -16,11 +16,15 @@ use crate::clock;
 
 /// Names a request in answers and log lines.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// Where a call that was refused at once says why.
+const CALL_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+/// What a call is told when something panicked.
+const INTERNAL: &[u8] = b"13";
 /// A longer id is not repeated.
 const ID_BYTES_MAX: usize = 128;
 
 /// A request id that a client sent is sent back. At level `debug` every request is logged, with an id of ours if it has
-/// none; otherwise only those that end in 500, and the frequent ones pay for a look at one header.
+/// none; otherwise only those that end in 500 or INTERNAL, and the frequent ones pay for a look at one header.
 #[derive(Clone, Debug)]
 pub(super) struct TraceLayer(pub(super) Arc<Front>);
 
@@ -97,10 +101,10 @@ impl<F: Future<Output = Result<Response<Body>, E>>, E> Future for Tracing<F> {
         let this = self.project();
         let mut answer = ready!(this.inner.poll(cx));
         if let Ok(response) = &mut answer {
-            let broken = response.status().as_u16() == 500;
+            let broken = response.status().as_u16() == 500 || call_status(response) == Some(INTERNAL);
             if broken || this.request_line.is_some() {
                 this.id.get_or_insert_with(|| own_id(&this.front.last_id));
-                log(this.id.as_ref(), this.request_line.as_ref(), response);
+                log(this.id.as_ref(), this.request_line.as_ref(), response, broken);
             }
             if let Some(id) = this.id.take() {
                 response.headers_mut().insert(REQUEST_ID, id);
@@ -114,13 +118,18 @@ fn own_id(last: &AtomicU64) -> HeaderValue {
     HeaderValue::from(last.fetch_add(1, Ordering::Relaxed) + 1)
 }
 
-fn log(id: Option<&HeaderValue>, line: Option<&RequestLine>, response: &Response<Body>) {
+fn call_status(response: &Response<Body>) -> Option<&[u8]> {
+    response.headers().get(CALL_STATUS).map(HeaderValue::as_bytes)
+}
+
+fn log(id: Option<&HeaderValue>, line: Option<&RequestLine>, response: &Response<Body>, broken: bool) {
     let status = response.status().as_u16();
-    if status == 500 {
+    if broken {
         error!(?id, status, "a request ended in an internal error");
     }
     if let Some(RequestLine { method, uri, started }) = line {
         let micros = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
-        debug!(?id, %method, %uri, status, micros, "request");
+        let call = response.headers().get(CALL_STATUS);
+        debug!(?id, %method, %uri, status, ?call, micros, "request");
     }
 }

@@ -122,6 +122,7 @@ struct Scraped {
     tombstones: Gauge,
     forgotten: Counter,
     changes: Gauge,
+    change_bytes: Gauge,
     delta: Gauge,
     version: Gauge,
     reads_held: Gauge,
@@ -227,6 +228,7 @@ impl Scraped {
             tombstones: gauge!("eureka_tombstones"),
             forgotten: counter!("eureka_forgotten_total"),
             changes: gauge!("eureka_changes_kept"),
+            change_bytes: gauge!("eureka_changes_bytes"),
             delta: gauge!("eureka_delta_entries"),
             version: gauge!("eureka_registry_version"),
             reads_held: gauge!("eureka_reads_held"),
@@ -260,6 +262,7 @@ impl Scraped {
         self.tombstones.set(stats.tombstones as f64);
         self.forgotten.absolute(stats.forgotten);
         self.changes.set(stats.changes as f64);
+        self.change_bytes.set(stats.change_bytes as f64);
         self.delta.set(stats.delta as f64);
         self.version.set(stats.version as f64);
         let held = registry.snapshot().reads() != Reads::Open;
@@ -367,7 +370,7 @@ const COUNTERS: [(&str, &str); 20] = [
 ];
 
 /// Gauges and what they show.
-const GAUGES: [(&str, &str); 18] = [
+const GAUGES: [(&str, &str); 19] = [
     ("eureka_connections", "Connections open"),
     ("eureka_requests_under_way", "Requests not answered to the end"),
     (
@@ -380,6 +383,10 @@ const GAUGES: [(&str, &str); 18] = [
     ("eureka_overrides", "Status overrides held"),
     ("eureka_tombstones", "Cancels remembered"),
     ("eureka_changes_kept", "Changes kept for readers with a cursor"),
+    (
+        "eureka_changes_bytes",
+        "Memory that these changes take, by an estimate",
+    ),
     ("eureka_delta_entries", "Instances in the delta"),
     ("eureka_registry_version", "Changes since boot"),
     ("eureka_reads_held", "1 while lists are answered 403"),

@@ -7,14 +7,17 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use eureka_grpc_api::proto;
 use eureka_server::config::{Config, Sources};
 use eureka_server::http::{Body, Front, Listener, Received, Speaks, stack};
 use eureka_server::telemetry::Meters;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::sync::oneshot;
+use tonic::Code;
 use tower::Service;
 
+use crate::call::{Calls, Reads, renewal};
 use crate::node::{Connection, request};
 
 /// Panics where its path says.
@@ -42,7 +45,7 @@ impl Service<Request<Received<Incoming>>> for Clumsy {
 }
 
 /// Serves it until the sender is dropped.
-async fn serve() -> (SocketAddr, oneshot::Sender<()>) {
+async fn serve(speaks: Speaks) -> (SocketAddr, oneshot::Sender<()>) {
     let limits = Config::load(&Sources::default())
         .expect("defaults are right")
         .settings
@@ -51,7 +54,7 @@ async fn serve() -> (SocketAddr, oneshot::Sender<()>) {
     let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
     let address = listener.address();
     let (sender, stop) = oneshot::channel::<()>();
-    let layered = stack(&front, Speaks::Http, Clumsy);
+    let layered = stack(&front, speaks, Clumsy);
     tokio::spawn(async move {
         let stop = async {
             // Dropping the sender is the signal.
@@ -65,7 +68,7 @@ async fn serve() -> (SocketAddr, oneshot::Sender<()>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_panic_is_a_500_and_the_connection_goes_on() {
-    let (address, _running) = serve().await;
+    let (address, _running) = serve(Speaks::Http).await;
     let statuses = tokio::task::spawn_blocking(move || {
         let mut connection = Connection::to(address);
         ["/at-once", "/fine", "/later", "/fine"].map(|path| {
@@ -78,4 +81,22 @@ async fn a_panic_is_a_500_and_the_connection_goes_on() {
         statuses.await.unwrap(),
         [(500, true), (200, false), (500, true), (200, false)]
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_call_that_panics_is_internal_and_the_connection_goes_on() {
+    for speaks in [Speaks::Grpc, Speaks::Both] {
+        let (address, _running) = serve(speaks).await;
+        let mut calls = Calls::at(address, Reads::All).await;
+        for path in ["/at-once", "/later", "/at-once"] {
+            let renewal = Some(renewal("A", "i"));
+            let call = calls.unary::<_, proto::RenewResponse>(path, proto::RenewRequest { renewal });
+            let refused = call.await.expect_err("it panics");
+            assert_eq!(refused.code(), Code::Internal, "{path}: {refused:?}");
+            assert!(
+                refused.metadata().contains_key("x-request-id"),
+                "{path}: {refused:?}"
+            );
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! The server from outside: the binary is started on a free port and spoken to over sockets.
 
+mod alike;
+mod call;
 mod cluster;
 mod config;
 mod doctor;
