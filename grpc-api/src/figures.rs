@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 use metrics::{Counter, Gauge, counter, gauge};
 use tonic::Code;
 
+use crate::proto::SnapshotReason;
+
 /// Requests answered, by `method` (`Register`, ..., `other`) and `code` (`OK`, `NOT_FOUND`, ...). Streams count when they
 /// end, as `CANCELLED` if the client ended them.
 pub const REQUESTS: &str = "eureka_grpc_requests_total";
@@ -16,6 +18,8 @@ pub const WATCHERS: &str = "eureka_watchers";
 pub const WATCH_SNAPSHOTS: &str = "eureka_watch_snapshots_total";
 /// Changes sent to readers, by `interface`.
 pub const WATCH_CHANGES: &str = "eureka_watch_changes_total";
+/// Changes encoded for readers, by `interface`: one encoding serves all of them, unless they are far behind.
+pub const WATCH_ENCODINGS: &str = "eureka_watch_encodings_total";
 
 /// The label of this frontend.
 const INTERFACE: &str = "grpc";
@@ -126,13 +130,15 @@ pub(crate) struct Figures {
     requests: Box<[[OnceLock<Counter>; CODES.len()]; Method::COUNT]>,
     watchers: Gauge,
     /// A snapshot because no cursor was given.
-    pub(crate) snapshots_at_start: Counter,
+    snapshots_at_start: Counter,
     /// A snapshot because the cursor was of another server.
-    pub(crate) snapshots_other_server: Counter,
+    snapshots_other_server: Counter,
     /// A snapshot because the changes are not there any more.
-    pub(crate) snapshots_too_old: Counter,
+    snapshots_too_old: Counter,
     /// Changes sent.
     pub(crate) changes: Counter,
+    /// Changes encoded.
+    pub(crate) encodings: Counter,
 }
 
 impl Figures {
@@ -145,6 +151,16 @@ impl Figures {
             snapshots_other_server: snapshots("other-server"),
             snapshots_too_old: snapshots("too-old"),
             changes: counter!(WATCH_CHANGES, "interface" => INTERFACE),
+            encodings: counter!(WATCH_ENCODINGS, "interface" => INTERFACE),
+        }
+    }
+
+    /// Counts a snapshot.
+    pub(crate) fn snapshot(&self, reason: SnapshotReason) {
+        match reason {
+            SnapshotReason::OtherServer => self.snapshots_other_server.increment(1),
+            SnapshotReason::TooOld => self.snapshots_too_old.increment(1),
+            SnapshotReason::Start | SnapshotReason::Unspecified => self.snapshots_at_start.increment(1),
         }
     }
 

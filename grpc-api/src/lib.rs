@@ -14,7 +14,7 @@ mod service;
 mod watch;
 
 pub use config::Config;
-pub use figures::{REQUESTS, WATCH_CHANGES, WATCH_SNAPSHOTS, WATCHERS};
+pub use figures::{REQUESTS, WATCH_CHANGES, WATCH_ENCODINGS, WATCH_SNAPSHOTS, WATCHERS};
 pub use node::Grpc;
 pub use refusal::{DOMAIN, Reason};
 pub use service::GrpcService;

@@ -1,4 +1,6 @@
 //! The frontend from outside: the generated client speaks to the service in the same process.
 
 mod fixture;
+mod keep_alive;
 mod unary;
+mod watch;
