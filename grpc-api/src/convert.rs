@@ -141,14 +141,7 @@ pub(crate) fn registration(
         asg_name: present(&given.asg_name),
         ..blank
     };
-    match instance.within(limits) {
-        Ok(()) => {}
-        Err(excess @ Excess::Metadata { .. }) => wrong.push("instance.metadata", excess.to_string()),
-        Err(excess @ Excess::Text { field, .. }) => {
-            wrong.push(format!("instance.{field}"), excess.to_string());
-        }
-        Err(excess) => wrong.push("instance", excess.to_string()),
-    }
+    check_limits(&instance, limits, &mut wrong);
     wrong.check()?;
     // As Java does: readers find the id there, too.
     let id: Arc<str> = Arc::from(instance.id());
@@ -158,6 +151,17 @@ pub(crate) fn registration(
         machine.insert("instance-id", &id);
     }
     Ok(instance)
+}
+
+fn check_limits(instance: &Instance, limits: InstanceLimits, wrong: &mut Violations) {
+    match instance.within(limits) {
+        Ok(()) => {}
+        Err(excess @ Excess::Metadata { .. }) => wrong.push("instance.metadata", excess.to_string()),
+        Err(excess @ Excess::Text { field, .. }) => {
+            wrong.push(format!("instance.{field}"), excess.to_string());
+        }
+        Err(excess) => wrong.push("instance", excess.to_string()),
+    }
 }
 
 /// The key that a request names; both texts are required. `prefix` is the path to them, with its dot.

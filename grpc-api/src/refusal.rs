@@ -149,15 +149,15 @@ pub(crate) fn status(code: Code, reason: Reason, retry_after: Option<Duration>) 
 /// What a request that could not be read is answered. The codes of the library that reads them say that the server is at
 /// fault, or speak of a range: who watches over a server must not be woken by a client that sends rubbish.
 pub(crate) fn unread(error: Status) -> Status {
-    match error.code() {
-        Code::OutOfRange => told(Code::ResourceExhausted, Reason::TooLarge, error.message(), None),
-        Code::ResourceExhausted => told(error.code(), Reason::TooLarge, error.message(), None),
-        // The gRPC specification demands INTERNAL for a message whose compression flag makes no sense.
-        Code::Internal if !error.message().starts_with("protocol error") => {
-            told(Code::InvalidArgument, Reason::Unreadable, error.message(), None)
-        }
-        _ => error,
+    let (code, message) = (error.code(), error.message());
+    if matches!(code, Code::OutOfRange | Code::ResourceExhausted) {
+        return told(Code::ResourceExhausted, Reason::TooLarge, message, None);
     }
+    // The gRPC specification demands INTERNAL for a message whose compression flag makes no sense.
+    if code == Code::Internal && !message.starts_with("protocol error") {
+        return told(Code::InvalidArgument, Reason::Unreadable, message, None);
+    }
+    error
 }
 
 fn told(code: Code, reason: Reason, message: &str, retry_after: Option<Duration>) -> Status {

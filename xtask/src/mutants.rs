@@ -13,9 +13,10 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::stopwatch::{Stopwatch, minutes};
 
 /// Packages with a list, each with the packages of the workspace it needs.
-const PACKAGES: [(&str, &[&str]); 4] = [
+const PACKAGES: [(&str, &[&str]); 5] = [
     ("registry-core", &[]),
     ("http-api", &["registry-core"]),
+    ("grpc-api", &["registry-core"]),
     ("replication", &["registry-core"]),
     ("server", &["registry-core", "http-api", "replication"]),
 ];

@@ -5,7 +5,8 @@ pub struct Instance {
     /// Application name; required in a registration. Turned to upper case.
     #[prost(string, tag = "1")]
     pub app: ::prost::alloc::string::String,
-    /// Id within the application, case-sensitive. Empty in a registration: the host name.
+    /// Id within the application, case-sensitive. Empty in a registration: what `data_center.amazon` has under `instance-id`,
+    /// else the host name.
     #[prost(string, tag = "2")]
     pub instance_id: ::prost::alloc::string::String,
     /// Required in a registration.
@@ -32,7 +33,7 @@ pub struct Instance {
     /// The same for TLS.
     #[prost(string, tag = "10")]
     pub secure_vip_address: ::prost::alloc::string::String,
-    /// Free text pairs.
+    /// Free text pairs. The key `@class` is left out: Java's encoders use it for themselves.
     #[prost(btree_map = "string, string", tag = "11")]
     pub metadata: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
@@ -44,6 +45,7 @@ pub struct Instance {
     /// Where it runs. Absent in a registration: MyOwn.
     #[prost(message, optional, tag = "13")]
     pub data_center: ::core::option::Option<DataCenter>,
+    /// Turned to upper case.
     #[prost(string, tag = "14")]
     pub app_group: ::prost::alloc::string::String,
     #[prost(string, tag = "15")]
@@ -60,14 +62,15 @@ pub struct Instance {
     /// Deprecated in Eureka, but carried. Absent in a registration: 1.
     #[prost(int32, optional, tag = "20")]
     pub country_id: ::core::option::Option<i32>,
-    /// Deprecated in Eureka, but carried.
+    /// Deprecated in Eureka, but carried; `na` and `unknown` mean none.
     #[prost(string, tag = "21")]
     pub sid: ::prost::alloc::string::String,
-    /// Version of the content by the clock of whoever registers: of two registrations the greater one is kept. Absent in a registration: the server
-    /// takes its own time, and at least one more than before.
+    /// Version of the content by the clock of whoever registers: of two registrations the greater one is kept. Absent in a
+    /// registration: the server takes its own time, and at least one more than before.
     #[prost(int64, optional, tag = "22")]
     pub last_dirty_unix_ms: ::core::option::Option<i64>,
-    /// Its lease as the answering server has it; only in answers of GetInstance, GetApplication and ListApplications. Ignored in a registration.
+    /// Its lease as the answering server has it; only in answers of GetInstance, GetApplication and ListApplications. Ignored
+    /// in a registration.
     #[prost(message, optional, tag = "23")]
     pub lease_times: ::core::option::Option<LeaseTimes>,
 }
@@ -81,10 +84,10 @@ pub struct Port {
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct LeaseTerms {
-    /// Seconds between renewals; 0 is 30.
+    /// Seconds between renewals, at most 2147483647; 0 is 30.
     #[prost(uint32, tag = "1")]
     pub renewal_interval_secs: u32,
-    /// Seconds without renewal after which the lease runs out; 0 is 90.
+    /// Seconds without renewal after which the lease runs out, at most 2147483647; 0 is 90.
     #[prost(uint32, tag = "2")]
     pub duration_secs: u32,
 }
@@ -93,7 +96,8 @@ pub struct DataCenter {
     /// `MyOwn`, `Amazon` or `Netflix`; empty in a registration: `MyOwn`.
     #[prost(string, tag = "1")]
     pub name: ::prost::alloc::string::String,
-    /// Of the machine (`instance-id`, `availability-zone`, ...); Amazon only.
+    /// Of the machine (`instance-id`, `availability-zone`, ...); an error unless the name is `Amazon`. `@class` is left out, and
+    /// a missing `instance-id` is set.
     #[prost(btree_map = "string, string", tag = "2")]
     pub amazon: ::prost::alloc::collections::BTreeMap<
         ::prost::alloc::string::String,
@@ -168,7 +172,8 @@ pub struct ClearStatusRequest {
     pub app: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub instance_id: ::prost::alloc::string::String,
-    /// What the instance is in until it reports a status again; unspecified: UNKNOWN, and its next renewal is answered NOT_FOUND, so that it registers.
+    /// What the instance is in until it reports a status again; unspecified: UNKNOWN, and its next renewal is answered
+    /// NOT_FOUND, so that it registers.
     #[prost(enumeration = "Status", tag = "3")]
     pub status: i32,
     /// New version of the content, taken over if it is greater.
@@ -232,7 +237,7 @@ pub struct ListApplicationsRequest {
     /// Selects instances: `app == ORDERS && status != UP && metadata.version ~ "2.*"`; the same language as in REST. Empty: all.
     #[prost(string, tag = "1")]
     pub filter: ::prost::alloc::string::String,
-    /// Instances per page at most, up to 1,000; 0 is 100.
+    /// Instances per page at most, up to 1,000; 0 is 100. A page of about 1 MiB ends earlier.
     #[prost(uint32, tag = "2")]
     pub page_size: u32,
     /// `next_page_token` of the page before; empty for the first one.
@@ -241,7 +246,8 @@ pub struct ListApplicationsRequest {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ListApplicationsResponse {
-    /// Ordered by name. One that does not fit the page goes on in the next one. With a filter a page may be empty and have a next one.
+    /// Ordered by name. One that does not fit the page goes on in the next one. With a filter a page may be empty and have a
+    /// next one.
     #[prost(message, repeated, tag = "1")]
     pub applications: ::prost::alloc::vec::Vec<Application>,
     /// Empty on the last page.
@@ -284,7 +290,8 @@ pub mod watch_response {
         /// One change.
         #[prost(message, tag = "5")]
         Change(super::Change),
-        /// Nothing new for 15 seconds: the stream is alive, and the cursor may have moved behind changes that the filter does not select.
+        /// Nothing new for 15 seconds: the stream is alive, and the cursor may have moved behind changes that the filter does not
+        /// select.
         #[prost(message, tag = "6")]
         Heartbeat(super::Heartbeat),
     }
@@ -342,7 +349,7 @@ pub struct Renewal {
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct KeepAliveRequest {
-    /// At least one and at most 1,000.
+    /// At least one and at most 1,000, and 256 KiB.
     #[prost(message, repeated, tag = "1")]
     pub renewals: ::prost::alloc::vec::Vec<Renewal>,
 }
@@ -696,7 +703,8 @@ pub mod registry_client {
         }
         /// Registers an instance, or replaces what is registered under the same application and id. The lease begins anew.
         ///
-        /// INVALID_ARGUMENT: a required field is missing, a text or the metadata is too long, a port or status is none.
+        /// INVALID_ARGUMENT: a required field is missing, a text or the metadata is too long, or a port, status, data centre or
+        /// time makes no sense.
         pub async fn register(
             &mut self,
             request: impl tonic::IntoRequest<super::RegisterRequest>,
@@ -723,7 +731,7 @@ pub mod registry_client {
         }
         /// Renews a lease. Services do that every `renewal_interval_secs`, by this call or on a `KeepAlive` stream.
         ///
-        /// NOT_FOUND, ErrorInfo NOT_REGISTERED: no such lease; register.
+        /// NOT_FOUND, ErrorInfo NOT_REGISTERED: no such lease, or the server does not know its status; register.
         pub async fn renew(
             &mut self,
             request: impl tonic::IntoRequest<super::RenewRequest>,
@@ -792,7 +800,7 @@ pub mod registry_client {
                 .insert(GrpcMethod::new("eureka.v1.Registry", "SetStatus"));
             self.inner.unary(req, path, codec).await
         }
-        /// Takes back what `SetStatus` set.
+        /// Takes back what `SetStatus` set; if nothing is set, nothing changes.
         ///
         /// NOT_FOUND, ErrorInfo NOT_REGISTERED: no such instance. INVALID_ARGUMENT: the status is none.
         pub async fn clear_status(
@@ -821,7 +829,7 @@ pub mod registry_client {
         }
         /// Sets single pairs of the metadata and leaves the others.
         ///
-        /// NOT_FOUND, ErrorInfo NOT_REGISTERED: no such instance. INVALID_ARGUMENT: the metadata would be too long.
+        /// NOT_FOUND, ErrorInfo NOT_REGISTERED: no such instance. INVALID_ARGUMENT: no pair, or the metadata would be too long.
         pub async fn update_metadata(
             &mut self,
             request: impl tonic::IntoRequest<super::UpdateMetadataRequest>,
@@ -873,10 +881,10 @@ pub mod registry_client {
                 .insert(GrpcMethod::new("eureka.v1.Registry", "GetInstance"));
             self.inner.unary(req, path, codec).await
         }
-        /// All instances of one application.
+        /// All instances of one application in one message. `ListApplications` gives a large one by pages.
         ///
-        /// NOT_FOUND, ErrorInfo NO_SUCH_APPLICATION: it has none. UNAVAILABLE, ErrorInfo READS_HELD: the server has just started and does not know
-        /// the whole registry yet.
+        /// NOT_FOUND, ErrorInfo NO_SUCH_APPLICATION: it has none. UNAVAILABLE, ErrorInfo READS_HELD: the server has just started
+        /// and does not know the whole registry yet.
         pub async fn get_application(
             &mut self,
             request: impl tonic::IntoRequest<super::GetApplicationRequest>,
@@ -901,7 +909,8 @@ pub mod registry_client {
                 .insert(GrpcMethod::new("eureka.v1.Registry", "GetApplication"));
             self.inner.unary(req, path, codec).await
         }
-        /// The instances that a filter selects, by applications, a page at a time. Pages are taken from the registry as it is at that moment.
+        /// The instances that a filter selects, by applications, a page at a time. Each page is taken from the registry as it is
+        /// when the page is asked for.
         ///
         /// INVALID_ARGUMENT: filter, page size or page token. UNAVAILABLE, ErrorInfo READS_HELD: as for GetApplication.
         pub async fn list_applications(
@@ -934,8 +943,8 @@ pub mod registry_client {
         /// server, or from before a restart; too many changes in between) a snapshot comes first. A reader that is too slow for
         /// the changes gets a snapshot again in the middle of the stream: nothing is queued for it.
         ///
-        /// INVALID_ARGUMENT: filter or cursor. UNAVAILABLE, ErrorInfo READS_HELD: as for GetApplication; ErrorInfo STOPPING ends streams
-        /// under way when the server stops: go on at another server with the same cursor.
+        /// INVALID_ARGUMENT: filter or cursor. UNAVAILABLE, ErrorInfo READS_HELD: as for GetApplication; ErrorInfo STOPPING ends
+        /// streams under way when the server stops: go on at another server with the same cursor.
         pub async fn watch(
             &mut self,
             request: impl tonic::IntoRequest<super::WatchRequest>,
@@ -960,7 +969,8 @@ pub mod registry_client {
         /// Renewals of many instances over one stream. Each message is answered by one, with a result for each of its renewals, in
         /// their order. Only a message renews: an open stream does not, and its end neither cancels nor shortens any lease.
         ///
-        /// INVALID_ARGUMENT: a renewal without app or id, or too many in one message; the stream ends, and nothing of that message was applied.
+        /// INVALID_ARGUMENT: a renewal without app or id, or too many in one message. The stream ends, and nothing of that message
+        /// was applied.
         pub async fn keep_alive(
             &mut self,
             request: impl tonic::IntoStreamingRequest<Message = super::KeepAliveRequest>,

@@ -13,7 +13,8 @@ pub mod registry_server {
     pub trait Registry: std::marker::Send + std::marker::Sync + 'static {
         /// Registers an instance, or replaces what is registered under the same application and id. The lease begins anew.
         ///
-        /// INVALID_ARGUMENT: a required field is missing, a text or the metadata is too long, a port or status is none.
+        /// INVALID_ARGUMENT: a required field is missing, a text or the metadata is too long, or a port, status, data centre or
+        /// time makes no sense.
         async fn register(
             &self,
             request: tonic::Request<crate::proto::RegisterRequest>,
@@ -23,7 +24,7 @@ pub mod registry_server {
         >;
         /// Renews a lease. Services do that every `renewal_interval_secs`, by this call or on a `KeepAlive` stream.
         ///
-        /// NOT_FOUND, ErrorInfo NOT_REGISTERED: no such lease; register.
+        /// NOT_FOUND, ErrorInfo NOT_REGISTERED: no such lease, or the server does not know its status; register.
         async fn renew(
             &self,
             request: tonic::Request<crate::proto::RenewRequest>,
@@ -51,7 +52,7 @@ pub mod registry_server {
             tonic::Response<crate::proto::SetStatusResponse>,
             tonic::Status,
         >;
-        /// Takes back what `SetStatus` set.
+        /// Takes back what `SetStatus` set; if nothing is set, nothing changes.
         ///
         /// NOT_FOUND, ErrorInfo NOT_REGISTERED: no such instance. INVALID_ARGUMENT: the status is none.
         async fn clear_status(
@@ -63,7 +64,7 @@ pub mod registry_server {
         >;
         /// Sets single pairs of the metadata and leaves the others.
         ///
-        /// NOT_FOUND, ErrorInfo NOT_REGISTERED: no such instance. INVALID_ARGUMENT: the metadata would be too long.
+        /// NOT_FOUND, ErrorInfo NOT_REGISTERED: no such instance. INVALID_ARGUMENT: no pair, or the metadata would be too long.
         async fn update_metadata(
             &self,
             request: tonic::Request<crate::proto::UpdateMetadataRequest>,
@@ -81,10 +82,10 @@ pub mod registry_server {
             tonic::Response<crate::proto::GetInstanceResponse>,
             tonic::Status,
         >;
-        /// All instances of one application.
+        /// All instances of one application in one message. `ListApplications` gives a large one by pages.
         ///
-        /// NOT_FOUND, ErrorInfo NO_SUCH_APPLICATION: it has none. UNAVAILABLE, ErrorInfo READS_HELD: the server has just started and does not know
-        /// the whole registry yet.
+        /// NOT_FOUND, ErrorInfo NO_SUCH_APPLICATION: it has none. UNAVAILABLE, ErrorInfo READS_HELD: the server has just started
+        /// and does not know the whole registry yet.
         async fn get_application(
             &self,
             request: tonic::Request<crate::proto::GetApplicationRequest>,
@@ -92,7 +93,8 @@ pub mod registry_server {
             tonic::Response<crate::proto::GetApplicationResponse>,
             tonic::Status,
         >;
-        /// The instances that a filter selects, by applications, a page at a time. Pages are taken from the registry as it is at that moment.
+        /// The instances that a filter selects, by applications, a page at a time. Each page is taken from the registry as it is
+        /// when the page is asked for.
         ///
         /// INVALID_ARGUMENT: filter, page size or page token. UNAVAILABLE, ErrorInfo READS_HELD: as for GetApplication.
         async fn list_applications(
@@ -114,8 +116,8 @@ pub mod registry_server {
         /// server, or from before a restart; too many changes in between) a snapshot comes first. A reader that is too slow for
         /// the changes gets a snapshot again in the middle of the stream: nothing is queued for it.
         ///
-        /// INVALID_ARGUMENT: filter or cursor. UNAVAILABLE, ErrorInfo READS_HELD: as for GetApplication; ErrorInfo STOPPING ends streams
-        /// under way when the server stops: go on at another server with the same cursor.
+        /// INVALID_ARGUMENT: filter or cursor. UNAVAILABLE, ErrorInfo READS_HELD: as for GetApplication; ErrorInfo STOPPING ends
+        /// streams under way when the server stops: go on at another server with the same cursor.
         async fn watch(
             &self,
             request: tonic::Request<crate::proto::WatchRequest>,
@@ -132,7 +134,8 @@ pub mod registry_server {
         /// Renewals of many instances over one stream. Each message is answered by one, with a result for each of its renewals, in
         /// their order. Only a message renews: an open stream does not, and its end neither cancels nor shortens any lease.
         ///
-        /// INVALID_ARGUMENT: a renewal without app or id, or too many in one message; the stream ends, and nothing of that message was applied.
+        /// INVALID_ARGUMENT: a renewal without app or id, or too many in one message. The stream ends, and nothing of that message
+        /// was applied.
         async fn keep_alive(
             &self,
             request: tonic::Request<tonic::Streaming<crate::proto::KeepAliveRequest>>,

@@ -80,9 +80,11 @@ impl HttpBody for Streamed {
             return Poll::Ready(None);
         }
         let refusal = self.ends.as_mut().and_then(|ends| ends.poll(context));
-        let frame = match Pin::new(&mut self.inner).poll_frame(context) {
-            Poll::Pending if refusal.is_some() => None,
-            frame => ready!(frame),
+        let polled = Pin::new(&mut self.inner).poll_frame(context);
+        let frame = if polled.is_pending() && refusal.is_some() {
+            None
+        } else {
+            ready!(polled)
         };
         match (frame, refusal) {
             (None, Some(refusal)) => {

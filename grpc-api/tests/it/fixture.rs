@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use eureka_grpc_api::proto::registry_client::RegistryClient;
 use eureka_grpc_api::proto::{Instance, RegisterRequest};
 use eureka_grpc_api::{Config, Grpc, GrpcService};
 use eureka_registry_core::{Clock, Event, InstanceKey, Mono, Now, RegistryHandle, Wall};
+use http_body_util::Full;
 use tonic::Status;
 use tonic_types::StatusExt as _;
+use tower::ServiceExt as _;
 
 /// When every test begins, in Unix milliseconds.
 pub(crate) const BEGIN: u64 = 1_795_000_000_000;
@@ -64,12 +67,12 @@ impl Fixture {
     }
 
     pub(crate) fn client(&self) -> Client {
-        RegistryClient::with_origin(self.grpc.service(), "http://registry.test".parse().unwrap())
+        RegistryClient::with_origin(self.grpc.service(), origin())
     }
 
     /// Moves the clock, and has the registry do what is due.
     pub(crate) fn advance(&self, duration: Duration) {
-        let millis = u64::try_from(duration.as_millis()).unwrap();
+        let millis = u64::try_from(duration.as_millis()).expect("tests are short");
         self.clock.0.fetch_add(millis, Ordering::Relaxed);
         while self
             .registry
@@ -83,7 +86,7 @@ impl Fixture {
         let request = RegisterRequest {
             instance: Some(instance(app, id)),
         };
-        self.client().register(request).await.unwrap();
+        self.client().register(request).await.expect("it is valid");
     }
 
     /// The instance as the registry has it.
@@ -91,6 +94,11 @@ impl Fixture {
         let view = self.registry.find(&InstanceKey::new(app, id))?;
         Some(view.instance)
     }
+}
+
+/// Where clients believe that the service is.
+pub(crate) fn origin() -> http::Uri {
+    http::Uri::from_static("http://registry.test")
 }
 
 /// An instance with what is required, and an id.
@@ -117,4 +125,37 @@ pub(crate) fn told(status: &Status) -> (tonic::Code, String, Vec<String>) {
         info.map(|info| info.reason).unwrap_or_default(),
         fields.into_iter().map(|violation| violation.field).collect(),
     )
+}
+
+/// A message as it goes over the wire, in one frame.
+pub(crate) fn frame(flag: u8, message: &[u8]) -> Bytes {
+    let mut frame = vec![flag];
+    frame.extend(
+        u32::try_from(message.len())
+            .expect("messages are short")
+            .to_be_bytes(),
+    );
+    frame.extend(message);
+    frame.into()
+}
+
+/// A request as a client sends it, to be bent before it is sent.
+pub(crate) fn request(method: &str, body: Bytes) -> http::Request<Full<Bytes>> {
+    http::Request::post(format!("/eureka.v1.Registry/{method}"))
+        .header("content-type", "application/grpc")
+        .body(Full::new(body))
+        .expect("it is a request")
+}
+
+/// The status of an answer that has no message, and its head.
+pub(crate) async fn refused<B>(fixture: &Fixture, request: http::Request<B>) -> (Status, http::HeaderMap)
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>> + Send,
+{
+    let Ok(answer) = fixture.grpc.service().oneshot(request).await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.headers()["content-type"], "application/grpc");
+    let status = Status::from_header_map(answer.headers()).expect("no message, but a status");
+    (status, answer.headers().clone())
 }

@@ -280,12 +280,8 @@ async fn pages(fixture: &Fixture, filter: &str, page_size: u32) -> Vec<ListAppli
             page_size,
             page_token: page_token.unwrap_or_default(),
         };
-        let page = fixture
-            .client()
-            .list_applications(request)
-            .await
-            .unwrap()
-            .into_inner();
+        let page = fixture.client().list_applications(request).await;
+        let page = page.expect("it is valid").into_inner();
         let is_last = page.next_page_token.is_empty();
         pages.push(page);
         if is_last {

@@ -9,7 +9,9 @@ use super::tree::{File, Tree};
 const LIBRARIES: [&str; 5] = ["registry-core", "replication", "http-api", "grpc-api", "client"];
 const RUNTIMES: [&str; 4] = ["tokio", "hyper", "hyper_util", "tonic"];
 /// The only modules of a library that may touch a runtime.
-const EDGES: [&str; 4] = ["driver", "http", "service", "watch"];
+const EDGES: [&str; 5] = ["driver", "http", "keep_alive", "service", "watch"];
+/// What grpc-api speaks, and therefore names wherever it wants.
+const SPOKEN: (&str, &str) = ("grpc-api", "tonic");
 /// The machine's modules that `wire` may read: what bytes are made of, and nothing that decides.
 const WIRE_READS: [&str; 6] = ["model", "snapshot", "repair", "time", "digest", "wire"];
 
@@ -39,7 +41,7 @@ fn forbidden(file: &File, path: &[String]) -> Option<(&'static str, String)> {
     let (directory, inside) = file.place();
     let root = path.first()?.as_str();
     let module = module_of(inside);
-    if RUNTIMES.contains(&root) && !EDGES.contains(&module) {
+    if RUNTIMES.contains(&root) && !EDGES.contains(&module) && (directory, root) != SPOKEN {
         return Some((
             "runtime",
             format!("`{root}` belongs in {} or the server", EDGES.join(", ")),

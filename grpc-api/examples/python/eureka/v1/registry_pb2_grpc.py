@@ -99,7 +99,8 @@ class RegistryServicer:
     def Register(self, request, context):
         """Registers an instance, or replaces what is registered under the same application and id. The lease begins anew.
 
-        INVALID_ARGUMENT: a required field is missing, a text or the metadata is too long, a port or status is none.
+        INVALID_ARGUMENT: a required field is missing, a text or the metadata is too long, or a port, status, data centre or
+        time makes no sense.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -108,7 +109,7 @@ class RegistryServicer:
     def Renew(self, request, context):
         """Renews a lease. Services do that every `renewal_interval_secs`, by this call or on a `KeepAlive` stream.
 
-        NOT_FOUND, ErrorInfo NOT_REGISTERED: no such lease; register.
+        NOT_FOUND, ErrorInfo NOT_REGISTERED: no such lease, or the server does not know its status; register.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -133,7 +134,7 @@ class RegistryServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ClearStatus(self, request, context):
-        """Takes back what `SetStatus` set.
+        """Takes back what `SetStatus` set; if nothing is set, nothing changes.
 
         NOT_FOUND, ErrorInfo NOT_REGISTERED: no such instance. INVALID_ARGUMENT: the status is none.
         """
@@ -144,7 +145,7 @@ class RegistryServicer:
     def UpdateMetadata(self, request, context):
         """Sets single pairs of the metadata and leaves the others.
 
-        NOT_FOUND, ErrorInfo NOT_REGISTERED: no such instance. INVALID_ARGUMENT: the metadata would be too long.
+        NOT_FOUND, ErrorInfo NOT_REGISTERED: no such instance. INVALID_ARGUMENT: no pair, or the metadata would be too long.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -160,17 +161,18 @@ class RegistryServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetApplication(self, request, context):
-        """All instances of one application.
+        """All instances of one application in one message. `ListApplications` gives a large one by pages.
 
-        NOT_FOUND, ErrorInfo NO_SUCH_APPLICATION: it has none. UNAVAILABLE, ErrorInfo READS_HELD: the server has just started and does not know
-        the whole registry yet.
+        NOT_FOUND, ErrorInfo NO_SUCH_APPLICATION: it has none. UNAVAILABLE, ErrorInfo READS_HELD: the server has just started
+        and does not know the whole registry yet.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListApplications(self, request, context):
-        """The instances that a filter selects, by applications, a page at a time. Pages are taken from the registry as it is at that moment.
+        """The instances that a filter selects, by applications, a page at a time. Each page is taken from the registry as it is
+        when the page is asked for.
 
         INVALID_ARGUMENT: filter, page size or page token. UNAVAILABLE, ErrorInfo READS_HELD: as for GetApplication.
         """
@@ -185,8 +187,8 @@ class RegistryServicer:
         server, or from before a restart; too many changes in between) a snapshot comes first. A reader that is too slow for
         the changes gets a snapshot again in the middle of the stream: nothing is queued for it.
 
-        INVALID_ARGUMENT: filter or cursor. UNAVAILABLE, ErrorInfo READS_HELD: as for GetApplication; ErrorInfo STOPPING ends streams
-        under way when the server stops: go on at another server with the same cursor.
+        INVALID_ARGUMENT: filter or cursor. UNAVAILABLE, ErrorInfo READS_HELD: as for GetApplication; ErrorInfo STOPPING ends
+        streams under way when the server stops: go on at another server with the same cursor.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -196,7 +198,8 @@ class RegistryServicer:
         """Renewals of many instances over one stream. Each message is answered by one, with a result for each of its renewals, in
         their order. Only a message renews: an open stream does not, and its end neither cancels nor shortens any lease.
 
-        INVALID_ARGUMENT: a renewal without app or id, or too many in one message; the stream ends, and nothing of that message was applied.
+        INVALID_ARGUMENT: a renewal without app or id, or too many in one message. The stream ends, and nothing of that message
+        was applied.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
