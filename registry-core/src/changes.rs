@@ -120,7 +120,7 @@ pub enum Changes {
 
 /// At most this many changes make room for a new one. What a client may register displaces no more than these; after
 /// something larger, which only a peer sends, the log is too long for the next few changes instead of the lock for long.
-const DISPLACED: usize = 512;
+pub(crate) const DISPLACED: usize = 512;
 
 /// The log. Each version is one change.
 #[derive(Debug)]
@@ -227,26 +227,25 @@ impl ChangeLog {
     }
 
     /// Drops the oldest changes while there are too many, but never the newest one: whoever has seen all but that one is
-    /// not lost. Gives those that had to leave the delta, too.
-    pub(crate) fn displace(&mut self) -> Vec<(u64, InstanceKey)> {
-        let mut left = Vec::new();
-        for _ in 0..DISPLACED {
-            let over = self.entries.len() > self.limits.count || self.bytes > self.limits.bytes;
-            if !over || self.entries.len() == 1 {
-                break;
-            }
+    /// not lost. Stops at one that has to leave the delta, too, and gives that; `left` counts how many may still be dropped.
+    pub(crate) fn displace(&mut self, left: &mut usize) -> Option<(u64, InstanceKey)> {
+        while *left > 0 && self.is_too_long() {
+            *left -= 1;
             let first = self.first();
-            let Some(entry) = self.entries.pop_front() else {
-                break;
-            };
+            let entry = self.entries.pop_front()?;
             self.bytes -= entry.bytes;
             self.known_since = entry.moment;
             if first >= self.delta_from {
                 self.delta_from = first + 1;
-                left.push((first, entry.key));
+                return Some((first, entry.key));
             }
         }
-        left
+        None
+    }
+
+    fn is_too_long(&self) -> bool {
+        let over = self.entries.len() > self.limits.count || self.bytes > self.limits.bytes;
+        over && self.entries.len() > 1
     }
 
     /// When the oldest change in the delta was made.

@@ -316,6 +316,8 @@ pub struct Instance {
 const ENCODED_BYTES: usize = 1_024;
 /// What counters and allocator add to a shared text.
 const ALLOCATED: usize = 24;
+/// What a pair of metadata takes besides.
+const PAIR: usize = 2 * (ALLOCATED + size_of::<Arc<str>>());
 /// What quotes, colon and comma of a pair of metadata take.
 const PAIR_BYTES: usize = 6;
 
@@ -400,8 +402,8 @@ impl Instance {
     /// About how many bytes of memory it takes if it shares none of its texts.
     pub(crate) fn held_bytes(&self) -> usize {
         let texts: usize = self.texts().map(|text| ALLOCATED + text.len()).sum();
-        let pairs: usize = self.all_metadata().map(Metadata::len).sum();
-        let metadata = self.metadata_bytes() + pairs * 2 * (ALLOCATED + size_of::<Arc<str>>());
+        let metadata = self.all_metadata();
+        let metadata: usize = metadata.map(|pairs| pairs.bytes() + pairs.len() * PAIR).sum();
         size_of::<Self>() + texts + metadata
     }
 

@@ -458,7 +458,8 @@ impl Registry {
     fn log(&mut self, now: Now, key: InstanceKey, action: Action, instance: Arc<Instance>, why: Why) -> u64 {
         let at = (self.ticks(now), Moment::of(now.mono));
         let version = self.changes.push(at, key, action, instance, why);
-        for (version, key) in self.changes.displace() {
+        let mut left = changes::DISPLACED;
+        while let Some((version, key)) = self.changes.displace(&mut left) {
             self.counters.forgotten += 1;
             self.leave_delta(&key, version);
         }

@@ -1,5 +1,6 @@
 //! Tests of the whole machine.
 
+mod authors;
 mod content;
 mod leases;
 mod readers;

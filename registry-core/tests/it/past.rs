@@ -9,6 +9,8 @@ use eureka_registry_core::{
     Status, Wall,
 };
 
+use crate::numbers::Numbers;
+
 const START: u64 = 1_700_000_000_000;
 
 /// A clock that stands until it is moved.
@@ -179,4 +181,62 @@ fn many_changes_are_undone() {
     // What is held stays what it was, whatever comes.
     bench.register("0000", "two");
     assert_eq!(past.instances_after(None).count(), 1_000);
+}
+
+/// Whatever happens, each version that is kept is shown as its own snapshot showed it.
+#[test]
+fn the_past_is_what_snapshots_of_then_showed() {
+    let mut too_old = 0;
+    for seed in 0..20 {
+        let mut random = Numbers::new(seed);
+        let bench = Bench::new(Config {
+            change_log_limit: 20 + random.below(30),
+            ..Config::default()
+        });
+        let mut stages = vec![bench.registry.snapshot()];
+        for _ in 0..120 {
+            bench.at(bench.registry.now().mono.0 + random.below(3) as u64);
+            let id = random.below(9).to_string();
+            match random.below(6) {
+                0 => {
+                    bench.registry.cancel(Origin::Client, &key(&id));
+                }
+                1 => {
+                    let status = [Status::Down, Status::OutOfService][random.below(2)];
+                    bench
+                        .registry
+                        .set_override(Origin::Operator, &key(&id), status, None);
+                }
+                _ => bench.register(&id, ["one", "two", "three"][random.below(3)]),
+            }
+            let snapshot = bench.registry.snapshot();
+            if snapshot.version() as usize == stages.len() {
+                stages.push(snapshot);
+            }
+        }
+        let kept = bench.registry.stats().changes;
+        for (version, stage) in stages.iter().enumerate() {
+            let is_kept = version + kept >= stages.len() - 1;
+            match bench.past(version as u64) {
+                Ok(past) => {
+                    assert!(is_kept, "{version} of seed {seed}");
+                    assert_eq!(past.len(), stage.len());
+                    let then = stage.instances().map(|view| &view.instance);
+                    assert!(past.instances_after(None).eq(then), "{version} of seed {seed}");
+                    let after = key(&random.below(9).to_string());
+                    let then = stage.instances_after(Some(&after)).map(|view| &view.instance);
+                    assert!(
+                        past.instances_after(Some(&after)).eq(then),
+                        "{version} of seed {seed}"
+                    );
+                }
+                Err(error) => {
+                    assert_eq!(error, PastError::TooOld);
+                    assert!(!is_kept, "{version} of seed {seed}");
+                    too_old += 1;
+                }
+            }
+        }
+    }
+    assert!(too_old > 100);
 }
