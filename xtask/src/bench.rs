@@ -10,6 +10,7 @@ mod limit;
 mod load;
 mod report;
 mod subject;
+mod watch;
 mod workload;
 
 use std::fs;
@@ -43,15 +44,24 @@ pub(crate) struct Arguments {
     /// The longest call of the registry with many leases, instead of the server.
     #[arg(long)]
     core: bool,
+    /// Watchers that are told of changes, beside clients that poll, instead of single requests.
+    #[arg(long, conflicts_with = "core")]
+    watch: bool,
+    /// Watchers with `--watch`.
+    #[arg(long, default_value_t = 1_000)]
+    watchers: usize,
+    /// Changes a second with `--watch`.
+    #[arg(long, default_value_t = 100)]
+    rate: u32,
     /// Leases held by the registry with `--core`.
     #[arg(long, default_value_t = 1_000_000)]
     leases: usize,
     /// How often each operation is measured on each server.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Length of one measurement.
-    #[arg(long, default_value_t = 3)]
-    seconds: u64,
+    /// Length of one measurement; 3 unless it is given, 30 with `--watch`.
+    #[arg(long)]
+    seconds: Option<u64>,
     /// Connections, each with one request at a time.
     #[arg(long, default_value_t = 16)]
     connections: usize,
@@ -88,16 +98,29 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let [address, files @ ..] = &*arguments.limit {
         return limit::serve(address.parse()?, files);
     }
-    let report = if arguments.core {
-        core::measure(arguments.leases)?
+    let (section, report) = if arguments.core {
+        ("core", core::measure(arguments.leases)?)
+    } else if arguments.watch {
+        let size = watch::Size {
+            watchers: arguments.watchers,
+            rate: arguments.rate,
+            seconds: arguments.seconds.unwrap_or(30),
+        };
+        ("watch", watch::measure(size)?)
     } else {
-        measure(arguments)?.to_string()
+        ("server", measure(arguments)?.to_string())
     };
     println!("{report}");
     if arguments.write {
-        report::write(if arguments.core { "core" } else { "server" }, &report)?;
+        report::write(section, &report)?;
     }
     Ok(())
+}
+
+impl Arguments {
+    fn slice(&self) -> Duration {
+        Duration::from_secs(self.seconds.unwrap_or(3))
+    }
 }
 
 fn measure(arguments: &Arguments) -> Result<Report> {
@@ -108,16 +131,19 @@ fn measure(arguments: &Arguments) -> Result<Report> {
         instances: arguments.instances,
         applications: arguments.applications,
     };
-    let mut report = Report::new(&fleet, arguments.connections, arguments.seconds);
+    let mut report = Report::new(&fleet, arguments.connections, arguments.slice());
 
     let program = subject::release_directory().join("eureka");
-    let retention = Duration::from_secs(arguments.seconds + 4);
+    let retention = [format!(
+        "registry.delta-retention={}s",
+        arguments.slice().as_secs() + 4
+    )];
     for _ in 0..5 {
-        let (server, start) = Subject::server(&program, retention)?;
+        let (server, start) = Subject::server(&program, &retention)?;
         report.starts.push(start);
         report.idle_bytes.push(server.resident_bytes()?);
     }
-    let (server, _) = Subject::server(&program, retention)?;
+    let (server, _) = Subject::server(&program, &retention)?;
     println!("registering {} instances", fleet.instances);
     runtime.block_on(load::register_all(server.address, &fleet))?;
     let limit = Subject::limit(&record(&runtime, server.address, &fleet)?)?;
@@ -187,7 +213,7 @@ async fn slice(
     });
     load.run(Duration::from_millis(500)).await?;
     let before = subject::Usage::of(subject)?;
-    let answers = load.run(Duration::from_secs(arguments.seconds)).await?;
+    let answers = load.run(arguments.slice()).await?;
     let usage = subject::Usage::of(subject)?.since(&before);
     if let Some(writer) = writer {
         ensure!(

@@ -14,6 +14,7 @@ mod relay;
 mod restart;
 mod servers;
 mod storm;
+mod watch;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,6 +68,8 @@ enum Scenario {
     Balancer,
     /// Three of ours, restarted at once while Java clients live
     Restart,
+    /// Two of ours that die, stop and start while clients watch what changes, over gRPC and server-sent events
+    Watch,
     /// 10,000 renewals a second at a node whose two peers are away for a minute
     Storm,
     /// A million ids come and go at a node whose peer is dead
@@ -147,6 +150,7 @@ impl Scenario {
             Self::DoctorAddresses => doctor::addresses(workshop, report),
             Self::DoctorReads => doctor::reads(workshop, report),
             Self::DoctorMixed => doctor::mixed(workshop, report),
+            Self::Watch => watch::run(workshop, report),
             Self::Storm => storm::run(workshop, report),
             Self::Churn => storm::churn(workshop, report),
             Self::Propagation => propagation::run(workshop, report),

@@ -10,12 +10,14 @@ mod ci;
 mod cluster;
 mod codegen;
 mod conformance;
+mod connection;
 mod fuzz;
 mod mutants;
 mod readme;
 mod sim;
 mod stopwatch;
 mod tidy;
+mod watchers;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

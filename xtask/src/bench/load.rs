@@ -3,16 +3,18 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
+use anyhow::{Result, bail, ensure};
 use tokio::task::JoinSet;
 
 use super::workload::{Fleet, Operation};
+use crate::connection::Connection;
 use crate::stopwatch::Stopwatch;
 
 /// A delta without an instance is shorter, one with an instance longer.
 const EMPTY_DELTA_BYTES_MAX: usize = 300;
+
+/// Room for a good part of a full fetch, so that reading it takes few calls.
+const BUFFER: usize = 256 * 1024;
 
 /// A generation has room for so many registrations of one instance, each newer than the last.
 const PASSES: u64 = 1_000_000;
@@ -73,7 +75,7 @@ impl Load {
     }
 
     async fn connection(&self, first: usize, duration: Duration) -> Result<Answers> {
-        let mut connection = Connection::open(self.address).await?;
+        let mut connection = Connection::open(self.address, BUFFER).await?;
         let mut answers = Answers::default();
         let mut request = Vec::new();
         let stopwatch = Stopwatch::start();
@@ -113,7 +115,7 @@ pub(super) async fn register_some(
     count: usize,
     generation: u64,
 ) -> Result<()> {
-    let mut connection = Connection::open(address).await?;
+    let mut connection = Connection::open(address, BUFFER).await?;
     let mut request = Vec::new();
     for instance in 0..count {
         request.clear();
@@ -130,7 +132,7 @@ pub(super) async fn register_some(
 
 /// Registers a changed instance every 10 ms, until it is aborted.
 pub(super) async fn keep_registering(address: SocketAddr, fleet: Fleet, generation: u64) -> Result<()> {
-    let mut connection = Connection::open(address).await?;
+    let mut connection = Connection::open(address, BUFFER).await?;
     let mut ticks = tokio::time::interval(Duration::from_millis(10));
     let mut request = Vec::new();
     for number in 0.. {
@@ -158,7 +160,7 @@ pub(super) async fn fetch(address: SocketAddr, operation: Operation, fleet: &Fle
     let mut request = Vec::new();
     operation.write(fleet, 0, 0, &mut request);
     let mut body = Vec::new();
-    let answer = Connection::open(address)
+    let answer = Connection::open(address, BUFFER)
         .await?
         .exchange(&request, Some(&mut body))
         .await?;
@@ -178,89 +180,4 @@ pub(super) async fn wait_for_empty_delta(address: SocketAddr, fleet: &Fleet) -> 
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     bail!("the delta stays at {length} bytes")
-}
-
-struct Connection {
-    stream: BufReader<TcpStream>,
-    line: Vec<u8>,
-}
-
-struct Answer {
-    status: u16,
-    body_bytes: u64,
-}
-
-impl Connection {
-    async fn open(address: SocketAddr) -> Result<Self> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        Ok(Self {
-            stream: BufReader::with_capacity(256 * 1024, stream),
-            line: Vec::new(),
-        })
-    }
-
-    /// Sends a request and reads its answer to the end, body included.
-    async fn exchange(&mut self, request: &[u8], mut body: Option<&mut Vec<u8>>) -> Result<Answer> {
-        self.stream.write_all(request).await?;
-        self.read_line().await?;
-        let status = std::str::from_utf8(self.line.get(9..12).context("status line")?)?.parse()?;
-        let (mut length, mut is_chunked) = (0, false);
-        loop {
-            self.read_line().await?;
-            if self.line == b"\r\n" {
-                break;
-            }
-            let colon = self
-                .line
-                .iter()
-                .position(|byte| *byte == b':')
-                .context("header")?;
-            let (name, value) = (&self.line[..colon], self.line[colon + 1..].trim_ascii());
-            if name.eq_ignore_ascii_case(b"content-length") {
-                length = std::str::from_utf8(value)?.parse()?;
-            } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
-                is_chunked = value.eq_ignore_ascii_case(b"chunked");
-            }
-        }
-        if !is_chunked {
-            self.read_body(length, body).await?;
-            return Ok(Answer {
-                status,
-                body_bytes: length,
-            });
-        }
-        let mut body_bytes = 0;
-        loop {
-            self.read_line().await?;
-            let length = u64::from_str_radix(std::str::from_utf8(self.line.trim_ascii())?, 16)?;
-            self.read_body(length, body.as_deref_mut()).await?;
-            self.read_line().await?; // the line end after the chunk, or after the last one
-            body_bytes += length;
-            if length == 0 {
-                return Ok(Answer { status, body_bytes });
-            }
-        }
-    }
-
-    async fn read_line(&mut self) -> Result<()> {
-        self.line.clear();
-        self.stream.read_until(b'\n', &mut self.line).await?;
-        ensure!(self.line.ends_with(b"\n"), "the connection was closed");
-        Ok(())
-    }
-
-    async fn read_body(&mut self, mut length: u64, mut body: Option<&mut Vec<u8>>) -> Result<()> {
-        while length > 0 {
-            let bytes = self.stream.fill_buf().await?;
-            ensure!(!bytes.is_empty(), "the connection was closed in a body");
-            let part = bytes.len().min(length as usize);
-            if let Some(body) = &mut body {
-                body.extend_from_slice(&bytes[..part]);
-            }
-            self.stream.consume(part);
-            length -= part as u64;
-        }
-        Ok(())
-    }
 }

@@ -57,15 +57,16 @@ impl fmt::Display for Row {
 }
 
 impl Report {
-    pub(super) fn new(fleet: &Fleet, connections: usize, seconds: u64) -> Self {
+    pub(super) fn new(fleet: &Fleet, connections: usize, slice: Duration) -> Self {
         let Fleet {
             instances,
             applications,
         } = fleet;
         Self {
             conditions: format!(
-                "{}. {instances} instances in {applications} applications, {connections} connections, slices of {seconds} s.",
-                machine()
+                "{}. {instances} instances in {applications} applications, {connections} connections, slices of {} s.",
+                machine(),
+                slice.as_secs()
             ),
             starts: Vec::new(),
             idle_bytes: Vec::new(),

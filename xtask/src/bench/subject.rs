@@ -17,28 +17,32 @@ const START_MAX: Duration = Duration::from_secs(20);
 pub(super) struct Subject {
     pub(super) name: &'static str,
     pub(super) address: SocketAddr,
+    /// Where it speaks gRPC, if it does.
+    pub(super) grpc: SocketAddr,
     process: Child,
 }
 
 impl Subject {
     /// Starts `eureka serve` and says how long it took to its first answer.
-    pub(super) fn server(program: &Path, delta_retention: Duration) -> Result<(Self, Duration)> {
-        let retention = format!("registry.delta-retention={}s", delta_retention.as_secs());
-        let address = free_address()?;
+    pub(super) fn server(program: &Path, settings: &[String]) -> Result<(Self, Duration)> {
+        let [address, grpc] = [free_address()?, free_address()?];
         let mut command = Command::new(program);
         command.args([
             "serve",
             "--listen",
             &address.to_string(),
-            "--set",
-            &retention,
+            "--grpc-listen",
+            &grpc.to_string(),
             "--set",
             "log.level=warn",
             // The generator takes what the processors have: that is no reason to shed.
             "--set",
             "limits.lag=1m",
         ]);
-        Self::start("eureka", address, &mut command, "/health/live")
+        for setting in settings {
+            command.args(["--set", setting]);
+        }
+        Self::start("eureka", [address, grpc], &mut command, "/health/live")
     }
 
     /// Starts this program as the limit.
@@ -48,12 +52,12 @@ impl Subject {
         command
             .args(["bench", "--limit", &address.to_string()])
             .args(files);
-        Ok(Self::start("limit", address, &mut command, "/")?.0)
+        Ok(Self::start("limit", [address; 2], &mut command, "/")?.0)
     }
 
     fn start(
         name: &'static str,
-        address: SocketAddr,
+        [address, grpc]: [SocketAddr; 2],
         command: &mut Command,
         path: &str,
     ) -> Result<(Self, Duration)> {
@@ -68,6 +72,7 @@ impl Subject {
         let mut subject = Self {
             name,
             address,
+            grpc,
             process,
         };
         while !answers(address, path) {
@@ -117,7 +122,7 @@ impl Drop for Subject {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
     pub(super) server: f64,
-    generator: f64,
+    pub(super) generator: f64,
     machine: f64,
 }
 

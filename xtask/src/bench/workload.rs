@@ -42,7 +42,7 @@ impl Operation {
                  &lastDirtyTimestamp={DIRTY} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
             ),
             Self::Register => {
-                let body = registration(application, instance, generation);
+                let body = registration(application, instance, generation, "");
                 write!(
                     request,
                     "POST /eureka/apps/APP-{application} HTTP/1.1\r\nHost: localhost\r\n\
@@ -66,12 +66,12 @@ impl Operation {
 const DIRTY: u64 = 1_700_000_000_000;
 const JSON: &str = "HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\n";
 
-/// An instance as Spring's client reports it.
-fn registration(application: usize, instance: usize, generation: u64) -> String {
+/// An instance as Spring's client reports it; `more` is put behind its metadata.
+pub(super) fn registration(application: usize, instance: usize, generation: u64, more: &str) -> String {
     let (high, middle, low) = (instance >> 16 & 255, instance >> 8 & 255, instance & 255);
     let (dirty, version, zone) = (DIRTY + generation, generation % 1000, instance % 3);
     let host = format!("host-{instance}.example.internal");
     format!(
-        r#"{{"instance":{{"instanceId":"host-{instance}:app-{application}:8080","hostName":"{host}","app":"APP-{application}","ipAddr":"10.{high}.{middle}.{low}","status":"UP","overriddenStatus":"UNKNOWN","port":{{"$":8080,"@enabled":"true"}},"securePort":{{"$":443,"@enabled":"false"}},"countryId":1,"dataCenterInfo":{{"@class":"com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo","name":"MyOwn"}},"leaseInfo":{{"renewalIntervalInSecs":30,"durationInSecs":90,"registrationTimestamp":0,"lastRenewalTimestamp":0,"evictionTimestamp":0,"serviceUpTimestamp":0}},"metadata":{{"management.port":"8080","zone":"zone-{zone}","version":"1.4.{version}"}},"homePageUrl":"http://{host}:8080/","statusPageUrl":"http://{host}:8080/actuator/info","healthCheckUrl":"http://{host}:8080/actuator/health","vipAddress":"app-{application}","secureVipAddress":"app-{application}","isCoordinatingDiscoveryServer":"false","lastUpdatedTimestamp":"{dirty}","lastDirtyTimestamp":"{dirty}"}}}}"#
+        r#"{{"instance":{{"instanceId":"host-{instance}:app-{application}:8080","hostName":"{host}","app":"APP-{application}","ipAddr":"10.{high}.{middle}.{low}","status":"UP","overriddenStatus":"UNKNOWN","port":{{"$":8080,"@enabled":"true"}},"securePort":{{"$":443,"@enabled":"false"}},"countryId":1,"dataCenterInfo":{{"@class":"com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo","name":"MyOwn"}},"leaseInfo":{{"renewalIntervalInSecs":30,"durationInSecs":90,"registrationTimestamp":0,"lastRenewalTimestamp":0,"evictionTimestamp":0,"serviceUpTimestamp":0}},"metadata":{{"management.port":"8080","zone":"zone-{zone}","version":"1.4.{version}"{more}}},"homePageUrl":"http://{host}:8080/","statusPageUrl":"http://{host}:8080/actuator/info","healthCheckUrl":"http://{host}:8080/actuator/health","vipAddress":"app-{application}","secureVipAddress":"app-{application}","isCoordinatingDiscoveryServer":"false","lastUpdatedTimestamp":"{dirty}","lastDirtyTimestamp":"{dirty}"}}}}"#
     )
 }
