@@ -1,7 +1,7 @@
 //! Eureka's REST API, and ours under `/api/v1`, as one synchronous function and a tower service.
 //!
 //! [`Api::respond`] takes a request with its whole body and gives the answer; it waits for nothing. [`ApiService`]
-//! collects bodies within [`Limits`] and calls it.
+//! collects bodies within [`Limits`], calls it, and waits where a long poll for changes asks for that.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -53,6 +53,7 @@ mod limiter;
 mod negotiate;
 mod outcome;
 mod pages;
+mod past;
 mod query;
 mod respond;
 mod selections;

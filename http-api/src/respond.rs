@@ -23,6 +23,7 @@ use crate::handlers::{changes, instance, lists, ours, repair, replication, serve
 use crate::limiter::Limiter;
 use crate::outcome::{self, Refusal};
 use crate::pages::{Listing, Pages};
+use crate::past::Pasts;
 use crate::query::Query;
 use crate::selections::Selections;
 use crate::watch::{EventPages, Forms, LongPoll};
@@ -55,6 +56,7 @@ struct Inner {
     limiter: Limiter,
     feed: Arc<Feed<Forms>>,
     event_pages: EventPages,
+    pasts: Pasts,
     /// Bytes of bodies that are being collected.
     buffered: AtomicUsize,
     /// The snapshot that lists show while they may lag, and the interval it was taken in.
@@ -72,6 +74,7 @@ impl Api {
             limiter: Limiter::new(config.rate_limits.clone()),
             feed: Feed::new(registry.clone(), config.feed_kept),
             event_pages: EventPages::new(Arc::clone(&encoder)),
+            pasts: Pasts::default(),
             buffered: AtomicUsize::new(0),
             lagging: Mutex::new(None),
             registry,
@@ -178,6 +181,10 @@ impl Api {
 
     pub(crate) fn feed(&self) -> &Arc<Feed<Forms>> {
         &self.0.feed
+    }
+
+    pub(crate) fn pasts(&self) -> &Pasts {
+        &self.0.pasts
     }
 
     pub(crate) fn event_pages(&self) -> &EventPages {

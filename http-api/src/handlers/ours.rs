@@ -1,6 +1,7 @@
 //! Our own endpoints under `/api/v1`, in JSON.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use eureka_registry_core::wire::Route;
@@ -95,14 +96,19 @@ pub(crate) fn instances(call: &Call<'_>) -> Result<Answer, Refusal> {
     let listing = call.api.listing()?;
     let after = asked.after.as_ref();
     if let Some(point) = point {
-        let past = call.registry().past(point)?;
+        let pasts = call.api.pasts();
+        let past = pasts.at(call.registry(), point)?;
         let all = past.instances_after(after).map(|instance| (&**instance, ()));
-        return json(
-            call,
-            &asked.read(call, past.version(), all, |instance, ()| {
-                InstanceBody::new(instance)
-            }),
-        );
+        let page = asked.read(call, past.version(), all, |instance, ()| {
+            InstanceBody::new(instance)
+        });
+        let answer = json(call, &page);
+        if page.next.is_some() {
+            pasts.keep(Arc::clone(&past));
+        } else {
+            pasts.let_go(&past);
+        }
+        return answer;
     }
     let snapshot = listing.snapshot();
     let all = snapshot

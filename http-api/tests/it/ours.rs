@@ -7,7 +7,7 @@ use eureka_http_api::{Config, Facts, Rules};
 use eureka_registry_core::InstanceKey;
 use serde_json::{Value, json};
 
-use crate::fixture::{BEGIN, Fixture, instance_with};
+use crate::fixture::{BEGIN, Fixture, Read, instance_with};
 
 #[test]
 fn status_in_both_formats() {
@@ -292,6 +292,33 @@ fn the_registry_is_shown_as_it_was() {
     // What follows is what has happened since.
     let changes = fixture.get(&format!("/api/v1/changes?since={then}")).json();
     assert_eq!(changes["changes"][0]["metadata"], json!({"k": "new"}));
+}
+
+#[test]
+fn a_moment_that_is_read_page_by_page_is_kept_until_its_last_page() {
+    let core = eureka_registry_core::Config {
+        change_log_limit: 20,
+        ..Default::default()
+    };
+    let fixture = Fixture::over(core, Config::new("boot"));
+    for number in 0..10 {
+        fixture.register("A", &format!("i{number}"));
+    }
+    let then = fixture.registry.cursor(fixture.registry.version()).to_string();
+    fixture.delete("apps/A/i9");
+    let page = |more: &str| fixture.get(&format!("/api/v1/instances?limit=5&at={then}{more}"));
+    let next = |read: &Read| format!("&cursor={}", read.json()["next"].as_str().unwrap());
+    let first = page("");
+    for number in 0..100 {
+        fixture.put(&format!("apps/A/i1/metadata?k={number}"));
+    }
+    // Nobody could undo as much; another moment in between, read in one page, does not matter.
+    let now = fixture.registry.cursor(fixture.registry.version());
+    assert_eq!(fixture.get(&format!("/api/v1/instances?at={now}")).status, 200);
+    let last = page(&next(&first));
+    assert_eq!(last.json()["instances"][4]["id"], "i9");
+    assert!(last.json().get("next").is_none());
+    assert_eq!(page("").status, 410);
 }
 
 #[test]
