@@ -1,8 +1,9 @@
 //! `Watch`: what is registered, and then every change of it.
 //!
 //! A stream has no task and no queue. Whoever sends it polls it when there is room for a message; only then it looks for
-//! one: in the snapshot that it pins while it tells it, and after that in the feed that all streams share. A reader that does
-//! not read holds its place and nothing that grows, and learns from [`News::Lost`] if what comes next has gone meanwhile.
+//! one: in the snapshot that it pins while it tells it, and after that in the feed that all streams share. A reader that
+//! does not read holds its place and nothing that grows, and gets a snapshot ([`News::Lost`]) if what comes next has gone
+//! meanwhile.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -10,7 +10,8 @@ use crate::node::Node;
 use crate::proto;
 use crate::proto::watch_response::Event;
 
-/// The forms that a change takes, by what the filter of a reader says of it. Each is encoded by the first reader who needs it.
+/// The forms that a change takes, by what the filter of a reader says of it. Each is encoded by the first reader who needs
+/// it.
 #[derive(Debug, Default)]
 pub(crate) struct Forms {
     whole: OnceLock<Encoded>,

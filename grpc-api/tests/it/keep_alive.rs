@@ -8,7 +8,7 @@ use eureka_grpc_api::proto::{KeepAliveRequest, KeepAliveResponse, Renewal, Renew
 use eureka_registry_core::{AppliedKind, Event, Instance, InstanceKey, Origin};
 use parking_lot::Mutex;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::{Code, Request, Status, Streaming};
 use tonic_types::StatusExt as _;
@@ -215,7 +215,8 @@ async fn a_node_that_stops_ends_its_streams() {
     let waiting = tokio::spawn(async move { client.error().await });
     tokio::task::yield_now().await;
     renewing.node.grpc.close();
-    let status = waiting.await.unwrap();
+    let waited = timeout(Duration::from_secs(60), waiting).await;
+    let status = waited.expect("at once").unwrap();
     assert_eq!(status.code(), Code::Unavailable);
     assert_eq!(
         status.get_error_details().error_info().unwrap().reason,
