@@ -307,7 +307,7 @@ async fn pages_are_small() {
         match reader.next().await.unwrap() {
             Event::SnapshotPage(page) => pages.push(page.instances.len()),
             Event::SnapshotEnd(_) => break,
-            _ => {}
+            Event::SnapshotBegin(_) | Event::Change(_) | Event::Heartbeat(_) => {}
         }
     }
     // By number, and then by bytes: as soon as there are 64 KiB.
