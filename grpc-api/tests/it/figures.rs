@@ -70,7 +70,8 @@ async fn every_request_counts_once() {
     watch.message().await.unwrap();
     fixture.grpc.close();
     watch.message().await.unwrap();
-    watch.message().await.unwrap_err();
+    let end = tokio::time::timeout(std::time::Duration::from_secs(60), watch.message());
+    end.await.unwrap().unwrap_err();
     let expected = [
         ("Cancel INVALID_ARGUMENT", 1),
         ("Health/Check OK", 1),
