@@ -357,18 +357,19 @@ impl RegistryHandle {
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Registry, Now) -> T) -> T {
+        let mut waiting = WokenAtEnd {
+            registry: self,
+            news: false,
+        };
         let mut registry = self.shared.registry.lock();
         let outcome = change(&mut registry, self.now());
         // Before the sink hears of it, which may panic: readers must not take the published snapshot for current.
         let version = registry.stats().version;
         let old = self.shared.version.swap(version, Ordering::AcqRel);
+        waiting.news = version != old;
         self.shared.edition.store(registry.edition(), Ordering::Release);
         while let Some(event) = registry.poll_event() {
             self.shared.sink.event(&event);
-        }
-        drop(registry);
-        if version != old {
-            self.wake();
         }
         outcome
     }
@@ -378,6 +379,20 @@ impl RegistryHandle {
         let wakers = self.shared.waiting.lock().take();
         for waker in wakers {
             waker.wake();
+        }
+    }
+}
+
+/// Subscribers to be woken if there is news, after the registry is unlocked, also when a sink panics: what was done is seen.
+struct WokenAtEnd<'a> {
+    registry: &'a RegistryHandle,
+    news: bool,
+}
+
+impl Drop for WokenAtEnd<'_> {
+    fn drop(&mut self) {
+        if self.news {
+            self.registry.wake();
         }
     }
 }

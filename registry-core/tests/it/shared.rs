@@ -265,11 +265,17 @@ fn a_panicking_sink_leaves_the_registry_usable() {
     register(&handle, "1");
     assert_eq!(handle.snapshot().len(), 1);
 
+    let mut subscription = handle.subscribe();
+    let woken = Arc::new(Woken(AtomicUsize::new(0)));
+    let waker = Waker::from(Arc::clone(&woken));
+    let mut context = Context::from_waker(&waker);
+    assert!(subscription.poll_changed(&mut context).is_pending());
     armed.store(true, Ordering::SeqCst);
     let outcome = catch_unwind(AssertUnwindSafe(|| register(&handle, "2")));
     assert!(outcome.is_err());
     assert_eq!(handle.stats().instances, 2);
     assert_eq!(handle.snapshot().len(), 2, "what was done is seen");
+    assert_eq!(woken.0.load(Ordering::SeqCst), 1, "who waits for it is woken");
     register(&handle, "3");
     assert_eq!(handle.snapshot().len(), 3);
 }
