@@ -29,7 +29,7 @@ use crate::clock::{self, SystemClock};
 use crate::config::{Config, Preset, Settings};
 use crate::console::Console;
 use crate::evict;
-use crate::http::{Front, Health, Interfaces, Own, Routes, Speaks, stack};
+use crate::http::{Front, Health, Interfaces, Own, Routes, stack};
 use crate::peers::Peers;
 use crate::sink::{self, Sink};
 use crate::telemetry::{self, LogWriter, Meters, Recorder};
@@ -121,15 +121,24 @@ impl App {
             Task::spawn(|leave| own.live(leave))
         });
         self.say_hello();
-        let interfaces = |speaks| {
-            let (http, grpc) = (self.routes(address), self.grpc.service());
-            stack(&self.front, speaks, Interfaces::new(speaks, http, grpc))
+        let stack_of = {
+            let (front, http, grpc) = (Arc::clone(&self.front), self.routes(address), self.grpc.service());
+            move |speaks| {
+                stack(
+                    &front,
+                    speaks,
+                    Interfaces::new(speaks, http.clone(), grpc.clone()),
+                )
+            }
         };
-        let http = interfaces(self.ports.speaks());
-        let grpc = interfaces(Speaks::Grpc);
         let drain_timeout = self.settings.server.drain_timeout;
-        let (mesh, health) = (self.mesh.clone(), Arc::clone(&self.health));
-        let feeds = (self.api.clone(), self.grpc.clone());
+        let leaving = Leaving {
+            own,
+            health: Arc::clone(&self.health),
+            mesh: self.mesh.clone(),
+            api: self.api.clone(),
+            grpc: self.grpc.clone(),
+        };
         let (tell, told) = watch::channel(false);
         let began = Arc::new(OnceLock::new());
         let stop = async {
@@ -143,39 +152,13 @@ impl App {
                 ?drain_timeout,
                 "stopping: no new connections, requests under way may end, watches are ended"
             );
-            health.stop();
-            if let Some(own) = own {
-                own.stop().await;
-            }
-            // Nothing lingers from now on.
-            mesh.flush(Duration::ZERO).await;
-            // Who stays does not end by itself. The node's own leave was among what they were told.
-            feeds.0.close_feeds();
-            feeds.1.close();
+            leaving.leave().await;
             began.get_or_init(clock::instant);
             tell.send_replace(true);
         };
-        let stopped = |mut told: watch::Receiver<bool>| async move {
-            // Sent or dropped, it is the end.
-            let _ = told.wait_for(|told| *told).await;
-            drain_timeout
-        };
-        let (limits, front) = (&self.settings.limits, &self.front);
-        let Ports {
-            http: port,
-            grpc: grpc_port,
-            ..
-        } = self.ports;
-        let serving_http = port.serve(limits, Arc::clone(front), http, stopped(told.clone()));
-        let serving_grpc = async {
-            match grpc_port {
-                Some(port) => port.serve(limits, Arc::clone(front), grpc, stopped(told)).await,
-                None => true,
-            }
-        };
+        let serving = self.ports.serve(&self.settings, &self.front, stack_of, told);
         let ending = async {
-            let ((), http, grpc) = tokio::join!(stop, serving_http, serving_grpc);
-            let drained = http && grpc;
+            let ((), drained) = tokio::join!(stop, serving);
             let left = drain_timeout.saturating_sub(began.get_or_init(clock::instant).elapsed());
             (drained, flush(&self.mesh, left).await)
         };
@@ -290,6 +273,29 @@ impl Task {
         drop(self.stop);
         // A panic in it was logged.
         let _ = self.ended.await;
+    }
+}
+
+/// What is done before the node stops to listen.
+struct Leaving {
+    own: Option<Task>,
+    health: Arc<Health>,
+    mesh: Handle,
+    api: Api,
+    grpc: Grpc,
+}
+
+impl Leaving {
+    async fn leave(self) {
+        self.health.stop();
+        if let Some(own) = self.own {
+            own.stop().await;
+        }
+        // Nothing lingers from now on.
+        self.mesh.flush(Duration::ZERO).await;
+        // Who stays does not end by itself. The node's own leave was among what they were told.
+        self.api.close_feeds();
+        self.grpc.close();
     }
 }
 

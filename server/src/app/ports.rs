@@ -1,12 +1,18 @@
 //! The addresses of the node, and what is served at each.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::Context as _;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use tokio::sync::watch;
+use tower::Service;
 use tracing::{info, warn};
 
 use crate::config::Settings;
-use crate::http::{Listener, Speaks};
+use crate::http::{Body, Front, Listener, Speaks};
 
 /// What was bound.
 #[derive(Debug)]
@@ -57,8 +63,38 @@ impl Ports {
         self.grpc.as_ref().map(Listener::address)
     }
 
-    /// What the port of REST speaks.
-    pub(super) fn speaks(&self) -> Speaks {
-        if self.shared { Speaks::Both } else { Speaks::Http }
+    /// Serves what `stack_of` makes for each address until `stop` is told true or dropped; then accepts no more, and waits
+    /// `server.drain-timeout` for requests under way. Returns whether all of them ended.
+    pub(super) async fn serve<S, F>(
+        self,
+        settings: &Settings,
+        front: &Arc<Front>,
+        stack_of: impl Fn(Speaks) -> S,
+        stop: watch::Receiver<bool>,
+    ) -> bool
+    where
+        S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future = F>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        F: Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
+    {
+        let stopped = |mut stop: watch::Receiver<bool>| async move {
+            // Sent or dropped, it is the end.
+            let _ = stop.wait_for(|stop| *stop).await;
+            settings.server.drain_timeout
+        };
+        let serve = |port: Listener, speaks| {
+            let stopped = stopped(stop.clone());
+            port.serve(&settings.limits, Arc::clone(front), stack_of(speaks), stopped)
+        };
+        let speaks = if self.shared { Speaks::Both } else { Speaks::Http };
+        let http = serve(self.http, speaks);
+        let Some(grpc) = self.grpc else {
+            return http.await;
+        };
+        let (http, grpc) = tokio::join!(http, serve(grpc, Speaks::Grpc));
+        http && grpc
     }
 }

@@ -66,6 +66,7 @@ pub fn stack<S, B>(
 + Clone
 + Send
 + 'static
++ use<S, B>
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     S: Service<Request<Received<B>>, Response = Response<Body>, Error = Infallible, Future: Send + 'static>

@@ -26,7 +26,7 @@ fn reason(status: &tonic::Status) -> String {
         .unwrap_or_default()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn it_has_a_port_of_its_own() {
     let node = Node::start(&[]);
     let grpc = node.grpc.expect("by default");
@@ -42,7 +42,7 @@ async fn it_has_a_port_of_its_own() {
     assert_eq!(refused.code(), Code::Unimplemented, "{refused:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_call_is_told_so() {
     let node = Node::start(&[]);
     let grpc = node.grpc.expect("by default");
@@ -64,7 +64,7 @@ async fn what_is_no_call_is_told_so() {
     assert!(answer.body.contains("HTTP/2"), "{answer:?}");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn both_share_a_port_when_they_are_told_to() {
     let node = Node::serve(&["--listen", "127.0.0.1:0", "--grpc-listen", "127.0.0.1:0"]);
     assert_eq!(node.grpc, Some(node.address));
@@ -180,7 +180,7 @@ fn its_address_is_worked_out() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn while_reads_are_held_everything_that_lists_says_so() {
     let node = Node::start(&["compat.preset=eureka-netflix"]);
     let mut calls = Calls::to(&node).await;
@@ -244,7 +244,7 @@ fn head(length: usize) -> Bytes {
     Bytes::from([&[0][..], &length.to_be_bytes()].concat())
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_megabytes_are_refused_and_cost_no_memory() {
     let node = Node::start(&[]);
     let before = node.memory();
@@ -264,7 +264,7 @@ async fn a_hundred_megabytes_are_refused_and_cost_no_memory() {
         .expect("it goes on");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn messages_that_do_not_come_to_their_end_are_bounded_together_and_in_time() {
     let node = Node::start(&[
         "limits.body=1MiB",
@@ -299,7 +299,7 @@ async fn messages_that_do_not_come_to_their_end_are_bounded_together_and_in_time
         .expect("there is room");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_flood_of_headers_is_refused() {
     let node = Node::start(&[]);
     let mut calls = Calls::to(&node).await;

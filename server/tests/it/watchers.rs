@@ -121,7 +121,7 @@ fn a_long_poll_lives() {
     node.metric_becomes("eureka_requests_that_stay", 0.0);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn quiet_calls_live() {
     let node = Node::start(&IMPATIENT);
     let mut calls = Calls::to(&node).await;
@@ -160,7 +160,7 @@ async fn quiet_calls_live() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_watch_that_is_not_read_is_cut() {
     let node = Node::start(&["limits.write-timeout=300ms"]);
     let mut calls = Calls::at(node.grpc.expect("it serves gRPC"), Reads::Nothing).await;
@@ -210,7 +210,7 @@ fn a_stream_of_events_that_is_not_read_is_cut() {
     node.metric_becomes("eureka_requests_that_stay", 0.0);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn there_are_only_so_many() {
     let node = Node::start(&["limits.watchers=2"]);
     let mut feed = events(&node);
@@ -243,7 +243,7 @@ async fn there_are_only_so_many() {
     calls.watch().await.expect("there is room again");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn all_of_them_end_when_the_node_stops() {
     let node = Node::start(&["server.drain-timeout=15s"]);
     let mut feed = events(&node);
