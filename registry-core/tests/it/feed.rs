@@ -115,6 +115,18 @@ fn a_change_is_encoded_once_for_all() {
 }
 
 #[test]
+fn who_comes_from_behind_finds_what_was_encoded_ahead() {
+    let registry = registry(Config::default());
+    let feed = Feed::<Encoded>::new(registry.clone(), 100);
+    register_all(&registry, 0..4);
+    let ahead = told(&mut feed.follow(registry.cursor(2)), 1);
+    let mut follower = feed.follow(registry.cursor(0));
+    let behind = told(&mut follower, 4);
+    assert_eq!(versions(&behind), [1, 2, 3, 4]);
+    assert!(Arc::ptr_eq(&ahead[0], &behind[2]));
+}
+
+#[test]
 fn a_burst_of_more_than_is_kept_is_encoded_once_for_readers_side_by_side() {
     let registry = registry(Config::default());
     let feed = Feed::<Encoded>::new(registry.clone(), 100);

@@ -83,6 +83,9 @@ impl Followers {
             match seen {
                 Seen::Hidden if held => return Err(format!("{filter:?} hides {change:?}")),
                 Seen::Entered if held => return Err(format!("{filter:?} is entered twice by {change:?}")),
+                Seen::Whole if change.action == Action::Deleted && !held => {
+                    return Err(format!("{filter:?} never showed what goes by {change:?}"));
+                }
                 Seen::Left if !held => return Err(format!("{filter:?} is left twice by {change:?}")),
                 Seen::Hidden => {}
                 Seen::Left => drop(copy.remove(&change.key)),
