@@ -146,7 +146,7 @@ impl Default for Config {
             tombstone_retention: Duration::from_secs(300),
             tombstone_limit: 100_000,
             change_log_limit: 100_000,
-            change_log_bytes: 64 << 20,
+            change_log_bytes: 128 << 20,
             compat: Compat::default(),
         }
     }

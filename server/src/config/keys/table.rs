@@ -505,10 +505,10 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "limits.history",
         kind: Kind::Size,
-        default: "64MiB",
+        default: "128MiB",
         java: None,
         netflix: None,
-        doc: "Memory for these changes, by an estimate; the oldest go when either limit is reached.",
+        doc: "Memory for these changes, by an estimate; the oldest go when either limit is reached. The delta ends with them: 128 MiB are about 350 registrations of 1 kB a second for three minutes.",
         set: |s, t| put(&mut s.limits.history, size(t, 1 << 10)),
     },
     Key {
