@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
     /// The API of the server to test, such as http://127.0.0.1:8761/eureka
     #[arg(long, value_name = "URL", required_unless_present = "list")]
     target: Option<String>,
-    /// The gRPC address of the server; the host of --target with port 9761 if not given
+    /// The gRPC address of the server; if not given, what the server says it was configured to, else port 9761
     #[arg(long, value_name = "HOST:PORT")]
     grpc: Option<String>,
     /// Run only this client; may be repeated (see --list)

@@ -12,8 +12,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::drivers::{Workshop, missing, sources};
+use super::http::Request;
 use super::report::Outcome;
 use super::target::{Flavour, Target};
 use faults::Fault;
@@ -56,7 +58,8 @@ pub(crate) enum Endpoint {
 }
 
 impl Endpoint {
-    /// What was named; else the default port of the server's host, if something listens there.
+    /// What was named; else what the server says of its configuration; else the default port of the server's host, if
+    /// something listens there.
     pub(crate) fn find(named: Option<&str>, target: &Target, flavour: Flavour) -> Self {
         if let Some(address) = named {
             return Self::At(address.to_owned());
@@ -68,15 +71,25 @@ impl Endpoint {
             .address
             .rsplit_once(':')
             .map_or(&*target.address, |(host, _)| host);
-        let address = format!("{host}:{PORT}");
-        if listens(&address) {
-            Self::At(address)
-        } else {
-            Self::Absent(format!(
-                "nothing listens at {address}; --grpc names another address"
-            ))
+        let node = target.send(&target.authorized(Request::new("GET", "/api/v1/node")));
+        let config = node.and_then(|answer| answer.json()).unwrap_or_default()["config"].take();
+        if config["grpc.enabled"] == "false" {
+            return Self::Absent("it is switched off".to_owned());
+        }
+        match configured(&config) {
+            Some(port) => Self::At(format!("{host}:{port}")),
+            None if listens(&format!("{host}:{PORT}")) => Self::At(format!("{host}:{PORT}")),
+            None => Self::Absent(format!(
+                "nothing listens at {host}:{PORT}; --grpc names another address"
+            )),
         }
     }
+}
+
+/// The port that a server was told to use, if it was and may be known.
+fn configured(config: &Value) -> Option<u16> {
+    let (_, port) = config["grpc.listen"].as_str()?.rsplit_once(':')?;
+    port.parse().ok().filter(|port| *port != 0)
 }
 
 fn listens(address: &str) -> bool {
@@ -214,6 +227,7 @@ fn judge(fault: Option<&Fault>, named: Result<Option<(&str, String)>, String>) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn the_manifest_can_be_read() {
@@ -261,6 +275,10 @@ mod tests {
             panic!("a named address is absent");
         };
         assert_eq!(address, "h:1");
+        for (listen, port) in [("0.0.0.0:1234", Some(1234)), ("[::1]:7", Some(7)), ("h:0", None)] {
+            assert_eq!(configured(&json!({"grpc.listen": listen})), port);
+        }
+        assert_eq!(configured(&json!({})), None);
     }
 
     /// Whoever copies from the page copies what is run.
