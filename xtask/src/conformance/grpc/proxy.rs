@@ -190,6 +190,11 @@ impl Body for Messages {
     type Data = Bytes;
     type Error = hyper::Error;
 
+    /// An error is often a head alone, and no client takes anything after it.
+    fn is_end_stream(&self) -> bool {
+        !matches!(self.edit, Edit::Answer(_)) && self.inner.is_end_stream()
+    }
+
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -151,7 +151,7 @@ impl<'a> Session<'a> {
         if self.instance()?["metadata"]["kit"] != "by gRPC" {
             return Err("the server does not show the new metadata".to_owned());
         }
-        let told = format!("MODIFIED {} UP METADATA_CHANGED by CLIENT", self.name());
+        let told = format!("ADDED {} UP METADATA_CHANGED by CLIENT", self.name());
         watcher.heard(&told, self.run.patience)?;
         self.watcher = Some(watcher);
         Ok(told)
@@ -175,7 +175,7 @@ impl<'a> Session<'a> {
         if put.map_err(|error| error.to_string())?.status != 200 {
             return Err("the kit's change of metadata was refused".to_owned());
         }
-        let change = format!("MODIFIED {} UP METADATA_CHANGED by ", self.name());
+        let change = format!("ADDED {} UP METADATA_CHANGED by CLIENT", self.name());
         let watcher = self.watcher.as_mut().ok_or("there is no watcher")?;
         watcher.heard("lost ", self.run.patience)?;
         let next = watcher.next_but("lost ", self.run.patience)?;
@@ -183,15 +183,19 @@ impl<'a> Session<'a> {
             return Err(format!("after the connection broke it heard {next:?}"));
         }
         let second = self.watch(&self.cursor, "second")?;
-        let mut heard = Vec::new();
-        for _ in 0..4 {
-            heard.push(second.line(START)?);
+        let causes = [
+            "METADATA_CHANGED",
+            "OVERRIDDEN",
+            "OVERRIDE_CLEARED",
+            "METADATA_CHANGED",
+        ];
+        for cause in causes {
+            let line = second.line(START)?;
+            if !line.contains(&format!("{} ", self.name())) || !line.contains(&format!(" {cause} ")) {
+                return Err(format!("from an old cursor it heard {line:?} for {cause}"));
+            }
         }
         second.terminate();
-        let modified = format!("MODIFIED {} ", self.name());
-        if heard.iter().any(|line| !line.starts_with(&modified)) {
-            return Err(format!("from an old cursor it heard {heard:?}"));
-        }
         Ok("4 changes after the cursor, no snapshot".to_owned())
     }
 
