@@ -78,9 +78,14 @@ fn generate(protos: &Path, out: &Path) -> Result<()> {
         .into_iter()
         .map(|file| (Module::from_protobuf_package_name(file.package()), file))
         .collect();
-    for text in config.generate(requests)?.values() {
-        fs::write(out.join("messages.rs"), text)?;
-    }
+    let modules = config.generate(requests)?;
+    let [messages] = &modules.values().collect::<Vec<_>>()[..] else {
+        bail!(
+            "one package is expected in the .proto files, not {}",
+            modules.len()
+        );
+    };
+    fs::write(out.join("messages.rs"), messages)?;
     let server = server.take().context("no service in the .proto file")?;
     let made = out.join(format!("{}.{}.rs", server.package(), server.name()));
     manual::Builder::new()
