@@ -115,11 +115,7 @@ impl App {
         let address = self.ports.http_address();
         let replicating = self.replicate(address);
         tokio::spawn(reload_on(hangup, reload, self.peers.clone(), address));
-        let own = self.settings.server.register.then(|| {
-            let own = OwnInstance::new(&self.settings, address, self.registry.clone());
-            own.register();
-            Task::spawn(|leave| own.live(leave))
-        });
+        let own = self.settings.server.register.then(|| self.register(address));
         self.say_hello();
         let stack_of = {
             let (front, http, grpc) = (Arc::clone(&self.front), self.routes(address), self.grpc.service());
@@ -179,6 +175,13 @@ impl App {
         replicating.stop().await;
         self.events.stop().await;
         Ok(())
+    }
+
+    /// Registers the node itself, and renews it.
+    fn register(&self, address: SocketAddr) -> Task {
+        let own = OwnInstance::new(&self.settings, address, self.registry.clone());
+        own.register();
+        Task::spawn(|leave| own.live(leave))
     }
 
     /// Starts replication, which opens the registry when it has copied from the peers. Without peers there is nobody to ask
