@@ -38,7 +38,7 @@ const OPERATIONS: [Operation; 6] = [
 /// So many instances have changed lately when a delta is fetched.
 const CHANGED: usize = 100;
 
-/// Measure the server beside a bare hyper server, or the registry alone.
+/// Measure the server beside a bare hyper server, watchers beside clients that poll, or the registry alone.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
     /// The longest call of the registry with many leases, instead of the server.
