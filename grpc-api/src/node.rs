@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use eureka_registry_core::{Feed, RegistryHandle};
+use eureka_registry_core::{Feed, PageCache, RegistryHandle};
 use tokio_util::sync::CancellationToken;
 use tonic::Code;
 use tonic::body::Body;
 
 use crate::figures::Figures;
 use crate::refusal::{self, Reason};
-use crate::watch::Forms;
+use crate::watch::{Forms, Kept, Messages};
 use crate::{Config, GrpcService};
 
 /// The gRPC frontend of a registry. Cheap to clone; all clones are the same frontend.
@@ -25,6 +25,9 @@ pub struct Grpc {
 pub(crate) struct Node {
     pub(crate) registry: RegistryHandle,
     pub(crate) feed: Arc<Feed<Forms>>,
+    /// What readers who begin are told, as far as others read it already.
+    pub(crate) pages: PageCache<Messages>,
+    pub(crate) kept: Arc<Kept>,
     pub(crate) config: Config,
     pub(crate) figures: Figures,
     /// Cancelled when the node stops.
@@ -43,6 +46,8 @@ impl Grpc {
     pub fn new(registry: RegistryHandle, config: Config) -> Self {
         let node = Arc::new(Node {
             feed: Feed::new(registry.clone(), config.feed_kept),
+            pages: PageCache::default(),
+            kept: Arc::default(),
             registry,
             config,
             figures: Figures::new(),

@@ -25,6 +25,7 @@ use crate::proto::{Heartbeat, SnapshotBegin, SnapshotEnd, SnapshotReason, WatchR
 use crate::refusal::Refusal;
 
 mod forms;
+mod pages;
 mod timer;
 mod walk;
 
@@ -32,6 +33,7 @@ use timer::Due;
 use walk::{Step, Walk};
 
 pub(crate) use forms::Forms;
+pub(crate) use pages::{Kept, Messages};
 pub(crate) use timer::Timer;
 
 /// Changes that are taken from the feed at once, and looked at before others get their turn.
@@ -168,7 +170,9 @@ impl Watching {
             return Err(Refusal::ReadsHeld);
         }
         self.node.figures.snapshot(reason);
-        self.stage = Stage::Walking(Walk::new(snapshot));
+        let kept = &self.node.kept;
+        let pages = self.node.pages.pages(snapshot, || Messages::new(kept));
+        self.stage = Stage::Walking(Walk::new(pages, self.filter.is_some()));
         Ok(Encoded::new(&WatchResponse {
             cursor: String::new(),
             event: Some(Event::SnapshotBegin(SnapshotBegin {

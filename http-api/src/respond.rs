@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use eureka_registry_core::wire::Route;
-use eureka_registry_core::{Feed, Reads, RegistryHandle, Snapshot};
+use eureka_registry_core::{Feed, PageCache, Reads, RegistryHandle, Snapshot};
 use http::header::CONTENT_LENGTH;
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -26,7 +26,7 @@ use crate::pages::{Listing, Pages};
 use crate::past::Pasts;
 use crate::query::Query;
 use crate::selections::Selections;
-use crate::watch::{EventPages, Forms, LongPoll};
+use crate::watch::{Forms, LongPoll, Text};
 
 /// What a request is answered with.
 pub type Answer = Response<Body>;
@@ -55,7 +55,7 @@ struct Inner {
     selections: Selections,
     limiter: Limiter,
     feed: Arc<Feed<Forms>>,
-    event_pages: EventPages,
+    event_pages: PageCache<Text>,
     pasts: Pasts,
     /// Bytes of bodies that are being collected.
     buffered: AtomicUsize,
@@ -73,7 +73,7 @@ impl Api {
             selections: Selections::new(Arc::clone(&encoder)),
             limiter: Limiter::new(config.rate_limits.clone()),
             feed: Feed::new(registry.clone(), config.feed_kept),
-            event_pages: EventPages::new(Arc::clone(&encoder)),
+            event_pages: PageCache::default(),
             pasts: Pasts::default(),
             buffered: AtomicUsize::new(0),
             lagging: Mutex::new(None),
@@ -187,7 +187,7 @@ impl Api {
         &self.0.pasts
     }
 
-    pub(crate) fn event_pages(&self) -> &EventPages {
+    pub(crate) fn event_pages(&self) -> &PageCache<Text> {
         &self.0.event_pages
     }
 

@@ -15,7 +15,7 @@ mod poll;
 mod told;
 
 pub(crate) use events::{Events, Reset};
-pub(crate) use pages::EventPages;
+pub(crate) use pages::Text;
 pub(crate) use poll::{LongPoll, Question};
 pub(crate) use told::Forms;
 

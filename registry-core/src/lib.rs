@@ -117,8 +117,8 @@ pub use repair::{
 };
 #[cfg(feature = "shared")]
 pub use shared::{
-    Clock, Cursor, EventSink, Feed, Follower, News, Past, PastError, Point, RegistryHandle, Subscription,
-    Told,
+    CachedPage, CachedPages, Clock, Cursor, EventSink, Feed, Follower, News, PageCache, Past, PastError,
+    Point, RegistryHandle, Subscription, Told,
 };
 pub use snapshot::{Application, Hold, LeaseTimes, LeaseView, Reads, Snapshot, reconcile_hash};
 pub use stats::{Reason, Stats};

@@ -29,6 +29,7 @@ const PORTION: usize = 64;
 
 mod cursor;
 mod feed;
+mod page_cache;
 mod past;
 mod subscription;
 
@@ -36,6 +37,7 @@ use subscription::Waiting;
 
 pub use cursor::Cursor;
 pub use feed::{Feed, Follower, News, Told};
+pub use page_cache::{CachedPage, CachedPages, PageCache};
 pub use past::{Past, PastError, Point};
 pub use subscription::Subscription;
 

@@ -1,27 +1,32 @@
-//! A snapshot on its way to a reader, a page at a time.
+//! A snapshot on its way to a reader, a message at a time.
 
-use eureka_registry_core::{Filter, InstanceKey, Snapshot};
+use std::sync::Arc;
+
+use eureka_registry_core::{CachedPages, Filter, InstanceKey};
 use prost::Message as _;
 
+use super::pages::{self, MESSAGE_BYTES, Messages};
 use crate::convert;
 use crate::encoded::Encoded;
-use crate::proto;
-use crate::proto::watch_response::Event;
 
-/// Instances of a page at most.
-const PAGE: usize = 100;
-/// A page is full when it has this many bytes.
-const PAGE_BYTES: usize = 64 * 1024;
-/// Instances that are looked at in one step, whether the filter selects them or not.
+/// Instances that are looked at in one step for a reader with a filter, whether it selects them or not.
 const LOOKED_AT: usize = 1_000;
 
-/// The registry as it was when the walk began, kept until its last page is out.
+/// The registry as it was when the walk began, kept until its last message is out.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    snapshot: Snapshot,
-    /// The last instance that was looked at.
-    after: Option<InstanceKey>,
+    pages: Arc<CachedPages<Messages>>,
+    place: Place,
     told: u64,
+}
+
+/// How far a walk is.
+#[derive(Debug)]
+enum Place {
+    /// For a reader who is told everything: what is left of a page, and the number of the next.
+    Page(std::vec::IntoIter<Encoded>, usize),
+    /// For a reader with a filter: the last instance that was looked at.
+    Behind(Option<InstanceKey>),
 }
 
 /// What a step of a walk gave.
@@ -35,51 +40,68 @@ pub(crate) struct Step {
 
 impl Walk {
     /// Begins with the first instance.
-    pub(crate) fn new(snapshot: Snapshot) -> Self {
+    pub(crate) fn new(pages: Arc<CachedPages<Messages>>, filtered: bool) -> Self {
         Self {
-            snapshot,
-            after: None,
+            pages,
+            place: if filtered {
+                Place::Behind(None)
+            } else {
+                Place::Page(Vec::new().into_iter(), 0)
+            },
             told: 0,
         }
     }
 
     /// The version of the registry that it shows.
     pub(crate) fn version(&self) -> u64 {
-        self.snapshot.version()
+        self.pages.snapshot().version()
     }
 
-    /// Instances on the pages so far.
+    /// Instances in the messages so far.
     pub(crate) fn told(&self) -> u64 {
         self.told
     }
 
-    /// The next page, of a bounded number of instances and bytes, for a bounded amount of work.
+    /// The next message, of a bounded number of instances and bytes, for a bounded amount of work.
     pub(crate) fn step(&mut self, filter: Option<&Filter>) -> Step {
-        let mut rest = self.snapshot.instances_after(self.after.as_ref()).peekable();
-        let mut page = proto::SnapshotPage::default();
-        let (mut bytes, mut looked_at) = (0, 0);
-        let mut last = None;
-        while page.instances.len() < PAGE && bytes < PAGE_BYTES && looked_at < LOOKED_AT {
-            let Some(view) = rest.next() else { break };
-            looked_at += 1;
-            last = Some(view);
-            if filter.is_none_or(|filter| filter.matches(&view.instance)) {
-                let instance = convert::instance(&view.instance);
-                bytes += instance.encoded_len();
-                page.instances.push(instance);
+        match &mut self.place {
+            Place::Page(messages, next) => {
+                let pages = self.pages.pages();
+                if messages.len() == 0
+                    && let Some(page) = pages.get(*next)
+                {
+                    *messages = pages::messages(page).to_vec().into_iter();
+                    *next += 1;
+                    self.told += page.page.instances().len() as u64;
+                }
+                Step {
+                    page: messages.next(),
+                    complete: messages.len() == 0 && *next >= pages.len(),
+                }
+            }
+            Place::Behind(after) => {
+                let mut rest = self.pages.snapshot().instances_after(after.as_ref()).peekable();
+                let mut instances = Vec::new();
+                let (mut bytes, mut looked_at) = (0, 0);
+                let mut last = None;
+                while bytes < MESSAGE_BYTES && looked_at < LOOKED_AT {
+                    let Some(view) = rest.next() else { break };
+                    looked_at += 1;
+                    last = Some(view);
+                    if filter.is_none_or(|filter| filter.matches(&view.instance)) {
+                        let instance = convert::instance(&view.instance);
+                        bytes += instance.encoded_len();
+                        instances.push(instance);
+                    }
+                }
+                let complete = rest.peek().is_none();
+                if let Some(last) = last {
+                    *after = Some(last.key());
+                }
+                self.told += instances.len() as u64;
+                let page = (!instances.is_empty()).then(|| pages::message(instances));
+                Step { page, complete }
             }
         }
-        let complete = rest.peek().is_none();
-        if let Some(last) = last {
-            self.after = Some(last.key());
-        }
-        self.told += page.instances.len() as u64;
-        let page = (!page.instances.is_empty()).then(|| {
-            Encoded::new(&proto::WatchResponse {
-                cursor: String::new(),
-                event: Some(Event::SnapshotPage(page)),
-            })
-        });
-        Step { page, complete }
     }
 }

@@ -8,10 +8,10 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use eureka_registry_core::{Cursor, Filter, Follower, News, Told};
+use eureka_registry_core::{CachedPages, Cursor, Filter, Follower, News, Told};
 use tokio::time::{Sleep, sleep};
 
-use super::pages::{self, Listed};
+use super::pages::{self, Text};
 use super::told::{self, Forms};
 use super::{LOOKED_AT_MAX, PORTION, Watching};
 use crate::respond::Api;
@@ -59,7 +59,7 @@ enum Next {
 /// The registry on its way to one reader.
 #[derive(Debug)]
 struct Reading {
-    listed: Arc<Listed>,
+    listed: Arc<CachedPages<Text>>,
     page: usize,
     /// In the page, for readers with a filter.
     instance: usize,
@@ -130,7 +130,10 @@ impl Events {
         let snapshot = self.api.registry().snapshot();
         self.api.figures().snapshot(why);
         self.next = Next::Instances(Reading {
-            listed: self.api.event_pages().listed(snapshot),
+            listed: self
+                .api
+                .event_pages()
+                .pages(snapshot, || Text::new(self.api.encoder())),
             page: 0,
             instance: 0,
             passed: 0,
@@ -144,7 +147,7 @@ impl Events {
         let Next::Instances(reading) = std::mem::replace(&mut self.next, Next::Changes) else {
             return Bytes::new();
         };
-        self.follower.restart(reading.listed.snapshot.version());
+        self.follower.restart(reading.listed.snapshot().version());
         self.told = self.follower.cursor();
         let (cursor, passed) = (self.told, reading.passed);
         format!("id: {cursor}\nevent: synced\ndata: {{\"instances\":{passed}}}\n\n").into()
@@ -227,24 +230,24 @@ impl Events {
 impl Reading {
     /// The next page, `None` behind the last.
     fn page(&mut self) -> Option<Bytes> {
-        let events = self.listed.pages.get(self.page)?;
+        let page = self.listed.pages().get(self.page)?;
         self.page += 1;
-        self.passed += events.instances().len();
-        let (text, encoded) = events.text();
+        self.passed += page.page.instances().len();
+        let (text, encoded) = pages::events(page);
         self.worked = encoded;
         Some(text)
     }
 
     /// The next instances that the filter lets through, perhaps none; `None` behind the last.
     fn filtered(&mut self, filter: &Filter) -> Option<Bytes> {
-        self.listed.pages.get(self.page)?;
+        self.listed.pages().get(self.page)?;
         let mut text = Vec::new();
         let mut looked_at = 0;
-        while let Some(events) = self.listed.pages.get(self.page)
+        while let Some(cached) = self.listed.pages().get(self.page)
             && looked_at < LOOKED_AT_MAX
             && text.len() < FRAME_BYTES
         {
-            let Some(view) = events.instances().get(self.instance) else {
+            let Some(view) = cached.page.instances().get(self.instance) else {
                 (self.page, self.instance) = (self.page + 1, 0);
                 continue;
             };

@@ -1,110 +1,53 @@
-//! The registry as events, for readers who begin. Many come at once when a node was started again, so pages that
-//! nothing filters are encoded once for all of them.
+//! The registry as events, for readers who begin. Pages that nothing filters are encoded once for all of them.
 
-use std::collections::HashMap;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use eureka_registry_core::{LeaseView, Page, Snapshot};
-use parking_lot::Mutex;
+use eureka_registry_core::{CachedPage, LeaseView};
 
 use crate::bodies::ListedBody;
 use crate::encoder::Encoder;
 
-/// Finds the encoded pages that are in use.
+/// The instances of a page as events, once somebody needed them. Their bytes count as kept until it is dropped.
 #[derive(Debug)]
-pub(crate) struct EventPages {
+pub(crate) struct Text {
     encoder: Arc<Encoder>,
-    /// Of the newest snapshot that a reader began with; only readers keep it.
-    newest: Mutex<Weak<Listed>>,
+    events: OnceLock<Bytes>,
 }
 
-/// A snapshot, page by page.
-#[derive(Debug)]
-pub(super) struct Listed {
-    pub(super) snapshot: Snapshot,
-    pub(super) pages: Box<[Arc<Events>]>,
-}
-
-/// A page and, once somebody needed them, its instances as events.
-#[derive(Debug)]
-pub(super) struct Events {
-    page: Arc<Page>,
-    encoder: Arc<Encoder>,
-    text: OnceLock<Bytes>,
-}
-
-impl EventPages {
-    pub(crate) fn new(encoder: Arc<Encoder>) -> Self {
+impl Text {
+    pub(super) fn new(encoder: &Arc<Encoder>) -> Self {
         Self {
-            encoder,
-            newest: Mutex::default(),
+            encoder: Arc::clone(encoder),
+            events: OnceLock::new(),
         }
-    }
-
-    /// The pages of `snapshot`, with what is encoded already of those that other readers still read.
-    pub(super) fn listed(&self, snapshot: Snapshot) -> Arc<Listed> {
-        let mut newest = self.newest.lock();
-        let before = newest.upgrade();
-        if let Some(before) = &before
-            && before.snapshot.edition() == snapshot.edition()
-        {
-            return Arc::clone(before);
-        }
-        let known = before.iter().flat_map(|before| &before.pages);
-        let mut known: HashMap<u64, &Arc<Events>> =
-            known.map(|events| (events.page.number(), events)).collect();
-        let pages = snapshot.pages().map(|page| match known.remove(&page.number()) {
-            Some(events) => Arc::clone(events),
-            None => Arc::new(Events {
-                page: Arc::clone(page),
-                encoder: Arc::clone(&self.encoder),
-                text: OnceLock::new(),
-            }),
-        });
-        let listed = Arc::new(Listed {
-            pages: pages.collect(),
-            snapshot,
-        });
-        *newest = Arc::downgrade(&listed);
-        drop(newest);
-        // May be the last to hold the pages before: not under the lock.
-        drop(before);
-        listed
     }
 }
 
-impl Events {
-    /// The instances.
-    pub(super) fn instances(&self) -> &[Arc<LeaseView>] {
-        self.page.instances()
-    }
-
-    /// All of them as events, and whether they had to be encoded.
-    pub(super) fn text(&self) -> (Bytes, bool) {
-        if let Some(text) = self.text.get() {
-            return (text.clone(), false);
-        }
-        self.encoder.figures.pages_encoded.increment(1);
-        let mut text = Vec::new();
-        for view in self.instances() {
-            write(view, &mut text);
-        }
-        text.shrink_to_fit();
-        let text = Bytes::from(text);
-        if self.encoder.reserve(text.len()) && self.text.set(text.clone()).is_err() {
-            self.encoder.release(text.len());
-        }
-        (text, true)
-    }
-}
-
-impl Drop for Events {
+impl Drop for Text {
     fn drop(&mut self) {
-        if let Some(text) = self.text.get() {
-            self.encoder.release(text.len());
+        if let Some(events) = self.events.get() {
+            self.encoder.release(events.len());
         }
     }
+}
+
+/// A page as events, and whether it had to be encoded.
+pub(super) fn events(CachedPage { page, encoded }: &CachedPage<Text>) -> (Bytes, bool) {
+    if let Some(events) = encoded.events.get() {
+        return (events.clone(), false);
+    }
+    encoded.encoder.figures.pages_encoded.increment(1);
+    let mut text = Vec::new();
+    for view in page.instances() {
+        write(view, &mut text);
+    }
+    text.shrink_to_fit();
+    let text = Bytes::from(text);
+    if encoded.encoder.reserve(text.len()) && encoded.events.set(text.clone()).is_err() {
+        encoded.encoder.release(text.len());
+    }
+    (text, true)
 }
 
 /// Appends an instance as an event.
