@@ -108,7 +108,7 @@ mod tests {
     fn readers_share_pages_that_did_not_change_and_nobody_keeps_them() {
         let now = Now::default();
         let mut registry = Registry::new(now, Config::default());
-        let mut register = |registry: &mut Registry, id: usize| {
+        let register = |registry: &mut Registry, id: usize| {
             let instance = Instance::new("a", &format!("{id:03}"), "host", "10.0.0.1");
             registry.register(now, Origin::Client, Arc::new(instance), Duration::ZERO);
             registry.snapshot(now)
