@@ -51,7 +51,7 @@ function connect(servers) {
 }
 
 // The client's unary methods as functions that return promises; a call without a deadline would wait for ever.
-function calls(client, seconds = 5) {
+function calls(client, seconds = 10) {
   const call = (method) => (request) =>
     new Promise((resolve, reject) => {
       const deadline = Date.now() + seconds * 1000;

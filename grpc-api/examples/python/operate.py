@@ -21,7 +21,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 from registry import connect, explain
 
 # Without a deadline a call waits for ever.
-SECONDS = 5
+SECONDS = 10
 
 
 def get(registry, app, id):

@@ -36,7 +36,11 @@ _OPTIONS = [
 
 def connect(servers):
     """A channel to the first of `HOST:PORT` or `IP:PORT,IP:PORT,...` that answers; when it fails, to the next one."""
-    return grpc.insecure_channel("ipv4:" + servers if "," in servers else servers, _OPTIONS)
+    first, *others = servers.split(",")
+    if not others:
+        return grpc.insecure_channel(servers, _OPTIONS)
+    # The name that requests carry; gRPC would take the whole list, which HTTP/2 servers refuse as malformed.
+    return grpc.insecure_channel("ipv4:" + servers, [*_OPTIONS, ("grpc.default_authority", first)])
 
 
 def explain(error):

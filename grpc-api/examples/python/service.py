@@ -46,7 +46,7 @@ class Lease:
         self.cancel()
 
     def register(self):
-        self.registry.Register(pb.RegisterRequest(instance=self.instance), timeout=5)
+        self.registry.Register(pb.RegisterRequest(instance=self.instance), timeout=10)
         self.registered = True
         print(f"registered {self.instance.app}/{self.instance.instance_id}", flush=True)
 
@@ -72,7 +72,7 @@ class Lease:
         """The end of the stream is no cancel: without this the instance stays until its lease runs out."""
         try:
             self.registry.Cancel(
-                pb.CancelRequest(app=self.instance.app, instance_id=self.instance.instance_id), timeout=5
+                pb.CancelRequest(app=self.instance.app, instance_id=self.instance.instance_id), timeout=10
             )
         except grpc.RpcError as error:
             if error.code() != grpc.StatusCode.NOT_FOUND:

@@ -153,7 +153,7 @@ func main() {
 	if err == nil {
 		defer connection.Close()
 		// Without a deadline a call waits for ever.
-		ctx, done := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, done := context.WithTimeout(context.Background(), 10*time.Second)
 		defer done()
 		err = operation.run(ctx, connection, flag.Args()[1:])
 	}

@@ -63,7 +63,7 @@ func (lease *Lease) register(ctx context.Context) error {
 	if lease.registered {
 		return nil
 	}
-	ctx, done := context.WithTimeout(ctx, 5*time.Second)
+	ctx, done := context.WithTimeout(ctx, 10*time.Second)
 	defer done()
 	if _, err := lease.registry.Register(ctx, &pb.RegisterRequest{Instance: lease.instance}); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (lease *Lease) renewal() *pb.KeepAliveRequest {
 
 // The end of the stream is no cancel: without this the instance stays until its lease runs out.
 func (lease *Lease) cancel() error {
-	ctx, done := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, done := context.WithTimeout(context.Background(), 10*time.Second)
 	defer done()
 	request := &pb.CancelRequest{App: lease.instance.App, InstanceId: lease.instance.InstanceId}
 	if _, err := lease.registry.Cancel(ctx, request); err != nil && status.Code(err) != codes.NotFound {

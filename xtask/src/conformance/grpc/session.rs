@@ -15,6 +15,8 @@ use crate::conformance::target::instance_path;
 const RENEW_SECONDS: u64 = 1;
 /// Shorter than the session, so that only renewals keep the instance; long enough for a program that starts slowly.
 const LEASE_SECONDS: u64 = 5;
+/// Where no server listens: the first of two that the programs are given.
+const NOBODY: &str = "127.0.0.1:1";
 /// An interpreter that shares two processors with others takes its time.
 const START: Duration = Duration::from_secs(60);
 
@@ -103,7 +105,7 @@ impl<'a> Session<'a> {
     }
 
     fn registers(&mut self) -> Result<String, String> {
-        self.await_service("registered ")?;
+        self.service.heard("registered ", START)?;
         self.await_status("UP")?;
         Ok(format!("as {}", self.id))
     }
@@ -240,9 +242,11 @@ impl<'a> Session<'a> {
             Ok(answer) => return Err(format!("the kit's cancel was answered {}", answer.status)),
             Err(error) => return Err(error.to_string()),
         }
-        let why = self.await_service("registering again: ")?;
-        self.await_service("registered ")?;
+        self.told(&format!("DELETED {} UP CANCELLED by CLIENT", self.name()))?;
+        let why = self.service.heard("registering again: ", self.run.patience)?;
+        self.service.heard("registered ", self.run.patience)?;
         self.await_status("UP")?;
+        self.told(&format!("ADDED {} UP REGISTERED by CLIENT", self.name()))?;
         Ok(why)
     }
 
@@ -252,12 +256,10 @@ impl<'a> Session<'a> {
             Some(0) => {}
             code => return Err(format!("it ended with {code:?}")),
         }
-        poll(self.run.patience, || {
-            match self.run.target.instance(&self.app, &self.id)? {
-                Some(_) => Err("the server still shows it".to_owned()),
-                None => Ok(()),
-            }
-        })?;
+        // At once: some seconds later its lease would have run out.
+        if self.run.target.instance(&self.app, &self.id)?.is_some() {
+            return Err("the server still shows it".to_owned());
+        }
         self.told(&format!("DELETED {} UP CANCELLED by CLIENT", self.name()))
     }
 
@@ -277,10 +279,6 @@ impl<'a> Session<'a> {
             shown if *shown == *status => Ok(()),
             shown => Err(format!("the server shows {shown} for {status}")),
         })
-    }
-
-    fn await_service(&mut self, start: &str) -> Result<String, String> {
-        self.service.heard(start, START)
     }
 
     fn told(&mut self, start: &str) -> Result<String, String> {
@@ -337,9 +335,8 @@ fn launch(
     options: &[&str],
 ) -> Result<Driver, String> {
     let command = client.run.iter().map(|word| word.replace("{program}", program));
-    let options = ["--servers", &proxy.address]
-        .into_iter()
-        .chain(options.iter().copied());
+    let servers = format!("{NOBODY},{}", proxy.address);
+    let options = ["--servers", &servers].into_iter().chain(options.iter().copied());
     let argv: Vec<_> = command.chain(options.map(str::to_owned)).collect();
     run.workshop
         .launch(&format!("{program}-{label}"), &argv, &[])
