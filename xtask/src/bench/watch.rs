@@ -84,7 +84,7 @@ pub(super) fn measure(size: Size) -> Result<String> {
 }
 
 async fn watched(form: Form, size: Size) -> Result<Row> {
-    let server = server()?;
+    let server = server(&[])?;
     load::register_all(server.address, &FLEET).await?;
     let alone_bytes = server.resident_bytes()?;
     let marks = Arc::new(Marks::new(size.changes()));
@@ -122,10 +122,10 @@ async fn watched(form: Form, size: Size) -> Result<Row> {
     })
 }
 
-/// As a user starts it, but for the delay that counts as overload.
-fn server() -> Result<Subject> {
+/// As a user starts it, but for these settings and the delay that counts as overload.
+fn server(settings: &[String]) -> Result<Subject> {
     let program = subject::release_directory().join("eureka");
-    Ok(Subject::server(&program, &[])?.0)
+    Ok(Subject::server(&program, settings)?.0)
 }
 
 impl Form {

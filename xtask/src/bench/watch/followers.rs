@@ -3,11 +3,11 @@
 use std::io::Read;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use flate2::read::GzDecoder;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{self, Instant};
 
@@ -46,6 +46,16 @@ impl Seen {
 /// Watchers that know what there was when they began.
 pub(super) struct Followers {
     tasks: JoinSet<Result<Seen>>,
+    shared: Arc<Shared>,
+}
+
+/// What the watchers of one form have in common.
+struct Shared {
+    marks: Arc<Marks>,
+    /// How many have the snapshot.
+    ready: AtomicUsize,
+    /// How many changes were delivered.
+    delivered: AtomicUsize,
 }
 
 impl Followers {
@@ -53,31 +63,35 @@ impl Followers {
     pub(super) async fn open(form: Form, server: &Subject, count: usize, marks: &Arc<Marks>) -> Result<Self> {
         let mut followers = Self {
             tasks: JoinSet::new(),
+            shared: Arc::new(Shared {
+                marks: Arc::clone(marks),
+                ready: AtomicUsize::new(0),
+                delivered: AtomicUsize::new(0),
+            }),
         };
         let count = if form == Form::Nobody { 0 } else { count };
-        let ready = Arc::new(Semaphore::new(0));
         let mut channel = None;
         for number in 0..count {
-            let (marks, signal) = (Arc::clone(marks), Arc::clone(&ready));
+            let shared = Arc::clone(&followers.shared);
             if form == Form::Poll {
                 let start = POLL_EVERY.mul_f64(number as f64 / count as f64);
-                let polling = poll(server.address, start, number, marks, signal);
+                let polling = poll(server.address, start, number, shared);
                 followers.tasks.spawn(polling);
             } else {
                 let watch = connect(form, server, number, &mut channel).await;
                 let watch = watch.map_err(|ending| anyhow!("watcher {number}: {ending}"))?;
-                followers.tasks.spawn(follow(watch, marks, signal));
+                followers.tasks.spawn(follow(watch, shared));
             }
             if (number + 1) % TOGETHER == 0 || number + 1 == count {
-                followers.wait_for(&ready, number + 1).await?;
+                followers.wait_for(number + 1).await?;
             }
         }
         Ok(followers)
     }
 
-    async fn wait_for(&mut self, ready: &Semaphore, count: usize) -> Result<()> {
+    async fn wait_for(&mut self, count: usize) -> Result<()> {
         let deadline = Instant::now() + Duration::from_secs(30);
-        while ready.available_permits() < count {
+        while self.shared.ready.load(Ordering::Relaxed) < count {
             if let Some(ended) = self.tasks.try_join_next() {
                 ended??;
                 bail!("a watcher ended before anything changed");
@@ -93,9 +107,14 @@ impl Followers {
         let deadline = Instant::now() + within;
         let mut all = Seen::default();
         while !self.tasks.is_empty() {
-            let missing = self.tasks.len();
             let next = time::timeout_at(deadline, self.tasks.join_next()).await;
-            let next = next.with_context(|| format!("{missing} watchers lack changes"))?;
+            let next = next.with_context(|| {
+                let (missing, delivered) = (self.tasks.len(), &self.shared.delivered);
+                format!(
+                    "{missing} watchers lack changes, {} were delivered: this machine is too busy for so many",
+                    delivered.load(Ordering::Relaxed)
+                )
+            })?;
             let seen = next.context("no watcher")???;
             all.delays.extend(seen.delays);
             all.bytes += seen.bytes;
@@ -127,10 +146,11 @@ async fn connect(
     watch
 }
 
-async fn follow(mut watch: Watch, marks: Arc<Marks>, ready: Arc<Semaphore>) -> Result<Seen> {
+async fn follow(mut watch: Watch, shared: Arc<Shared>) -> Result<Seen> {
+    let marks = &shared.marks;
     let mut seen = Seen::default();
     snapshot(&mut watch).await?;
-    ready.add_permits(1);
+    shared.ready.fetch_add(1, Ordering::Relaxed);
     while seen.delays.len() < marks.count() as usize {
         let expected = seen.delays.len() as u32;
         let message = watch.next().await;
@@ -140,6 +160,7 @@ async fn follow(mut watch: Watch, marks: Arc<Marks>, ready: Arc<Semaphore>) -> R
             Some(number) => {
                 ensure!(number == expected, "change {number} came instead of {expected}");
                 seen.delays.push(marks.delay(number));
+                shared.delivered.fetch_add(1, Ordering::Relaxed);
             }
             None => match watch.read(&message)? {
                 Told::Alive { .. } => {}
@@ -172,19 +193,14 @@ async fn snapshot(watch: &mut Watch) -> Result<()> {
 }
 
 /// Fetches the delta once a second. Its tag names the version of the registry, of which each change made one.
-async fn poll(
-    address: SocketAddr,
-    start: Duration,
-    number: usize,
-    marks: Arc<Marks>,
-    ready: Arc<Semaphore>,
-) -> Result<Seen> {
+async fn poll(address: SocketAddr, start: Duration, number: usize, shared: Arc<Shared>) -> Result<Seen> {
+    let marks = &shared.marks;
     let mut connection = Connection::open(address, BUFFER).await?;
     let mut request = Vec::new();
     Operation::DeltaGzip.write(&FLEET, 0, 0, &mut request);
     let first = connection.exchange(&request, None).await?;
     let base = version(first.etag.as_deref())?;
-    ready.add_permits(1);
+    shared.ready.fetch_add(1, Ordering::Relaxed);
 
     let mut ticks = time::interval_at(Instant::now() + start, POLL_EVERY);
     let mut seen = Seen::default();
@@ -205,6 +221,8 @@ async fn poll(
             .context("an older delta than before")?;
         seen.delays
             .extend((known..told).map(|number| marks.delay(number as u32)));
+        let delivered = seen.delays.len() - known as usize;
+        shared.delivered.fetch_add(delivered, Ordering::Relaxed);
         if looks && told > 0 {
             let mut text = String::new();
             GzDecoder::new(&*body).read_to_string(&mut text)?;

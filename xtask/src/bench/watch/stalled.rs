@@ -19,6 +19,8 @@ use crate::watchers::{Channel, Ending, Told, Watch};
 const WATCHERS: usize = 50;
 const CHANGES: u32 = 1_000_000;
 const AT_MOST: Duration = Duration::from_secs(60);
+/// By default they would be cut after 30 s: this is what they cost at most.
+const NEVER_CUT: &str = "limits.write-timeout=1h";
 /// Registrations under way at a time.
 const TOGETHER: u32 = 100;
 /// Bytes of a gRPC stream that may be under way: none of the watchers reads them.
@@ -47,7 +49,7 @@ struct Ways {
 
 /// Lets everything pass twice: by itself, for the memory of what the server keeps anyway, and with watchers that stall.
 pub(super) async fn measure() -> Result<Stalled> {
-    let server = server()?;
+    let server = server(&[NEVER_CUT.to_owned()])?;
     load::register_all(server.address, &FLEET).await?;
     println!("{CHANGES} changes at {TOGETHER} a time, without watchers");
     let alone = pass(&server, 0).await?;
