@@ -452,9 +452,9 @@ impl SnapshotReason {
 #[repr(i32)]
 pub enum Action {
     Unspecified = 0,
-    /// Registered, also again, or fits the filter from now on.
+    /// Registered, also again, or its metadata was changed, or it fits the filter from now on.
     Added = 1,
-    /// Changed otherwise.
+    /// Its status was changed.
     Modified = 2,
     /// Cancelled or evicted, or does not fit the filter any more.
     Deleted = 3,

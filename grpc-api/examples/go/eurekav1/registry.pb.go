@@ -165,9 +165,9 @@ type Action int32
 
 const (
 	Action_ACTION_UNSPECIFIED Action = 0
-	// Registered, also again, or fits the filter from now on.
+	// Registered, also again, or its metadata was changed, or it fits the filter from now on.
 	Action_ACTION_ADDED Action = 1
-	// Changed otherwise.
+	// Its status was changed.
 	Action_ACTION_MODIFIED Action = 2
 	// Cancelled or evicted, or does not fit the filter any more.
 	Action_ACTION_DELETED Action = 3
