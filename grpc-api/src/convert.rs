@@ -1,5 +1,6 @@
 //! Between the registry's types and those of the .proto, both ways.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -70,18 +71,18 @@ pub(crate) fn view(view: &LeaseView) -> proto::Instance {
 /// A change as it is, whatever a filter would say.
 pub(crate) fn change(change: &Change) -> proto::Change {
     let (author, peer) = match &change.author {
-        Author::Client => (proto::Author::Client, ""),
-        Author::Operator => (proto::Author::Operator, ""),
-        Author::Own => (proto::Author::Own, ""),
-        Author::Peer(peer) => (proto::Author::Peer, &*peer.0),
-        Author::Eviction => (proto::Author::Eviction, ""),
+        Author::Client => (proto::Author::Client, None),
+        Author::Operator => (proto::Author::Operator, None),
+        Author::Own => (proto::Author::Own, None),
+        Author::Peer(peer) => (proto::Author::Peer, Some(peer.without_credentials())),
+        Author::Eviction => (proto::Author::Eviction, None),
     };
     proto::Change {
         action: action(change.action).into(),
         instance: Some(instance(&change.instance)),
         at_unix_ms: unix_ms(change.at),
         author: author.into(),
-        peer: peer.to_owned(),
+        peer: peer.map(Cow::into_owned).unwrap_or_default(),
         cause: cause(change.cause).into(),
     }
 }

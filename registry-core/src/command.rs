@@ -1,5 +1,7 @@
 //! Changes to the registry as values, and what becomes of them.
 
+use alloc::borrow::Cow;
+use alloc::format;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -25,6 +27,20 @@ pub enum Origin {
 /// Names a peer: the URL or address it is known by.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct PeerId(pub Arc<str>);
+
+impl PeerId {
+    /// The name as readers may see it: what a peer calls itself may be a URL with a user name and a password.
+    pub fn without_credentials(&self) -> Cow<'_, str> {
+        let Some((scheme, rest)) = self.0.split_once("://") else {
+            return Cow::Borrowed(&self.0);
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        match rest[..end].rfind('@') {
+            Some(at) => Cow::Owned(format!("{scheme}://{}", &rest[at + 1..])),
+            None => Cow::Borrowed(&self.0),
+        }
+    }
+}
 
 /// A change to the registry as a value: what frontends decode and peers send.
 #[derive(Clone, Debug, PartialEq)]
@@ -136,6 +152,24 @@ impl Origin {
         match self {
             Self::Peer(_) => true,
             Self::Client | Self::Operator | Self::Own => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PeerId;
+
+    #[test]
+    fn peers_are_named_without_their_credentials() {
+        for (name, shown) in [
+            ("http://a:8761/eureka/", "http://a:8761/eureka/"),
+            ("http://u:p@a:8761/eureka/", "http://a:8761/eureka/"),
+            ("http://u@v:p@a", "http://a"),
+            ("http://a/x@y", "http://a/x@y"),
+            ("10.0.0.1", "10.0.0.1"),
+        ] {
+            assert_eq!(PeerId(name.into()).without_credentials(), shown);
         }
     }
 }
