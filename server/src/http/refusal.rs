@@ -9,6 +9,9 @@ use tonic::{Code, Status};
 
 use super::Body;
 
+/// How long too much to do lasts, until somebody looks again.
+const RETRY: Duration = Duration::from_secs(1);
+
 /// Why a request goes no further. It has changed nothing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Refusal {
@@ -66,7 +69,9 @@ impl Refusal {
     fn over_grpc(self) -> Response<Body> {
         let response = match self {
             Self::Overloaded | Self::Watchers | Self::Bodies => {
-                Grpc::refuse(Code::Unavailable, Reason::Overloaded, self.retry_after())
+                // The .proto promises a time to wait, also where REST gives none.
+                let after = self.retry_after().unwrap_or(RETRY);
+                Grpc::refuse(Code::Unavailable, Reason::Overloaded, Some(after))
             }
             Self::Slow => {
                 Status::deadline_exceeded("the request did not come within limits.body-timeout").into_http()
@@ -88,7 +93,7 @@ impl Refusal {
     /// How long who is refused is asked to wait. Watches are long: room among them does not come within a second.
     fn retry_after(self) -> Option<Duration> {
         match self {
-            Self::Overloaded => Some(Duration::from_secs(1)),
+            Self::Overloaded => Some(RETRY),
             Self::Watchers => Some(Duration::from_secs(10)),
             Self::Slow | Self::Bodies | Self::Panic => None,
         }
@@ -97,6 +102,8 @@ impl Refusal {
 
 #[cfg(test)]
 mod tests {
+    use tonic_types::StatusExt as _;
+
     use super::*;
 
     #[test]
@@ -112,6 +119,8 @@ mod tests {
             assert_eq!(response.status(), StatusCode::OK, "{refusal:?}");
             let status = refusal.of_stream();
             assert_eq!(status.code(), code, "{refusal:?}");
+            let waits = status.get_details_retry_info().is_some();
+            assert_eq!(waits, code == Code::Unavailable, "{refusal:?}");
             assert_eq!(
                 refusal
                     .over_http(Version::HTTP_11)

@@ -3,6 +3,7 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use eureka_http_api::Class;
 use http::{Request, Response, Version};
 use pin_project_lite::pin_project;
 use tower::{Layer, Service};
@@ -13,7 +14,7 @@ use super::stack::Gate;
 use super::work::Work;
 
 /// See [`Pressure::sheds`](super::Pressure::sheds) for the order. Who wants to stay is refused besides when there are too
-/// many of those.
+/// many of those, unless it is to renew leases.
 #[derive(Clone, Debug)]
 pub(super) struct ShedLayer(pub(super) Gate);
 
@@ -42,7 +43,8 @@ impl<S> Shed<S> {
             return None;
         }
         let work = work();
-        if work.stays && pressure.is_crowded() {
+        // A stream of renewals that is refused for the sake of readers would cost leases.
+        if work.stays && work.class != Class::Renewal && pressure.is_crowded() {
             meters.watchers_refused.increment(1);
             return Some(Refusal::Watchers);
         }

@@ -490,7 +490,7 @@ pub const KEYS: &[Key] = &[
         default: "10000",
         java: None,
         netflix: None,
-        doc: "Requests that stay, at a time, of all connections: `Watch`, `KeepAlive`, `/api/v1/changes` and the streams of health and reflection. Further ones are answered 503 or UNAVAILABLE. They do not count for `limits.requests`.",
+        doc: "Requests that stay, at a time, of all connections: `Watch`, `KeepAlive`, `/api/v1/changes` and the streams of health and reflection. Further ones are answered 503 or UNAVAILABLE, but no `KeepAlive` is: it carries renewals. They do not count for `limits.requests`.",
         set: |s, t| put(&mut s.limits.watchers, count(t, 1, 1_000_000)),
     },
     Key {
