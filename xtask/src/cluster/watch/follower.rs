@@ -102,7 +102,7 @@ async fn follow(interface: Interface, nodes: [Node; 2], view: &Mutex<View>, log:
     for attempt in 0.. {
         let server = attempt % nodes.len();
         let ending = watch(interface, nodes[server], server, view, log).await;
-        view.lock().endings.push(ending);
+        view.lock().end(ending);
         time::sleep(RETRY).await;
     }
 }

@@ -16,8 +16,10 @@ const TOLD: usize = 3;
 pub(super) struct View {
     server: usize,
     instances: BTreeMap<Key, Seen>,
-    is_synced: bool,
-    /// The last one that was received, in this snapshot or behind it.
+    /// What came of a snapshot. It replaces what is known when it is complete: where the stream breaks before, another server
+    /// may go on from the cursor.
+    incoming: Option<BTreeMap<Key, Seen>>,
+    /// The last one that was received, at the end of a snapshot or behind it.
     pub(super) cursor: Option<String>,
     snapshots: Vec<String>,
     changes: u64,
@@ -33,11 +35,11 @@ impl View {
         match told {
             Told::Reset(reason) => {
                 self.snapshots.push(reason);
-                self.instances.clear();
-                (self.server, self.is_synced) = (server, false);
+                self.incoming = Some(BTreeMap::new());
             }
-            Told::Instances(instances) => self.instances.extend(instances),
+            Told::Instances(instances) => self.incoming.get_or_insert_default().extend(instances),
             Told::Synced { cursor, instances } => {
+                self.instances = self.incoming.take().unwrap_or_default();
                 if self.instances.len() as u64 != instances {
                     let fault = format!(
                         "a snapshot of {} instances that says {instances}",
@@ -45,12 +47,12 @@ impl View {
                     );
                     self.faults.push(fault);
                 }
-                (self.is_synced, self.cursor) = (true, Some(cursor));
+                (self.server, self.cursor) = (server, Some(cursor));
             }
             Told::Changed(change) => self.change(server, change, log),
             Told::Alive { cursor: Some(cursor) } => {
                 // Without a filter there is nothing that it could have moved behind.
-                if self.is_synced && self.cursor.as_ref() != Some(&cursor) {
+                if self.is_synced() && self.cursor.as_ref() != Some(&cursor) {
                     self.faults
                         .push(format!("alive at {cursor} after {:?}", self.cursor));
                 }
@@ -64,7 +66,7 @@ impl View {
             (Some((boot, last)), Some((now, next))) => boot == now && next == last + 1,
             _ => false,
         };
-        if !self.is_synced || self.server != server || !follows {
+        if !self.is_synced() || self.server != server || !follows {
             let fault = format!("{} came after {:?}", change.cursor, self.cursor);
             self.faults.push(fault);
         }
@@ -87,14 +89,24 @@ impl View {
         };
     }
 
+    /// Takes in that a stream has ended. What it said of a snapshot is no use to the next one.
+    pub(super) fn end(&mut self, ending: Ending) {
+        self.incoming = None;
+        self.endings.push(ending);
+    }
+
+    fn is_synced(&self) -> bool {
+        self.cursor.is_some() && self.incoming.is_none()
+    }
+
     pub(super) fn is_synced_with(&self, server: usize) -> Result<(), String> {
-        if self.is_synced && self.server == server {
+        if self.is_synced() && self.server == server {
             return Ok(());
         }
         let (at, last) = (self.server, self.endings.last());
         Err(format!(
             "watches {at}, synced: {}, last: {last:?}",
-            self.is_synced
+            self.is_synced()
         ))
     }
 
@@ -253,6 +265,28 @@ mod tests {
         view.take(1, changed("b.5", 1), &Log::default());
         assert_eq!(view.faults.len(), 1);
         assert!(view.account().is_err());
+    }
+
+    #[test]
+    fn half_a_snapshot_replaces_nothing() {
+        let log = Log::default();
+        (1..3).for_each(|number| log.push(0, number));
+        let mut view = synced();
+        view.take(0, changed("b.5", 1), &log);
+        view.take(1, Told::Reset("OTHER_SERVER".to_owned()), &log);
+        view.take(1, changed("c.7", 2), &log);
+        assert_eq!(view.faults.len(), 1, "the snapshot was not complete");
+        let mut view = synced();
+        view.take(0, changed("b.5", 1), &log);
+        view.take(1, Told::Reset("OTHER_SERVER".to_owned()), &log);
+        view.end(Ending::broken(&"the server is gone"));
+        view.take(0, changed("b.6", 2), &log);
+        assert_eq!(
+            (view.faults.len(), view.instances.len()),
+            (0, 2),
+            "{:?}",
+            view.faults
+        );
     }
 
     #[test]
