@@ -253,7 +253,8 @@ pub struct ListApplicationsResponse {
     /// Empty on the last page.
     #[prost(string, tag = "2")]
     pub next_page_token: ::prost::alloc::string::String,
-    /// For `Watch`: what follows the registry as it was for this page.
+    /// For `Watch`: what follows the registry as it was for this page. Who reads several pages goes on from the cursor of the
+    /// first one: pages before may have changed since.
     #[prost(string, tag = "3")]
     pub cursor: ::prost::alloc::string::String,
 }
@@ -278,7 +279,8 @@ pub struct WatchResponse {
 pub mod watch_response {
     #[derive(Clone, PartialEq, ::prost::Oneof)]
     pub enum Event {
-        /// What was known before is to be replaced by what follows.
+        /// What was known before is to be replaced by what follows, as soon as that is complete. Until then it stays valid, with
+        /// its cursor: if the stream breaks, another server may go on from there.
         #[prost(message, tag = "2")]
         SnapshotBegin(super::SnapshotBegin),
         /// Some instances of the snapshot.

@@ -9,7 +9,9 @@
 // most 256 KiB. Requests may be compressed with gzip; answers are not compressed.
 //
 // Errors are gRPC statuses with details of `google.rpc`: `ErrorInfo` (domain `eureka.v1`) gives a reason for programs,
-// `BadRequest` names the fields that are wrong, `RetryInfo` gives a time to wait. A call that fails has changed nothing.
+// `BadRequest` names the fields that are wrong, `RetryInfo` gives a time to wait. A call that the server refuses has changed
+// nothing. Of one that the client's library gave up (its deadline passed, the connection broke) nobody knows; every call may
+// be repeated.
 // What any call may be answered, with the reason in ErrorInfo:
 //
 // - UNAVAILABLE, OVERLOADED or STOPPING: try again after the time in RetryInfo, or another server.
@@ -1785,7 +1787,8 @@ type ListApplicationsResponse struct {
 	Applications []*Application `protobuf:"bytes,1,rep,name=applications,proto3" json:"applications,omitempty"`
 	// Empty on the last page.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
-	// For `Watch`: what follows the registry as it was for this page.
+	// For `Watch`: what follows the registry as it was for this page. Who reads several pages goes on from the cursor of the
+	// first one: pages before may have changed since.
 	Cursor        string `protobuf:"bytes,3,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2006,7 +2009,8 @@ type isWatchResponse_Event interface {
 }
 
 type WatchResponse_SnapshotBegin struct {
-	// What was known before is to be replaced by what follows.
+	// What was known before is to be replaced by what follows, as soon as that is complete. Until then it stays valid, with
+	// its cursor: if the stream breaks, another server may go on from there.
 	SnapshotBegin *SnapshotBegin `protobuf:"bytes,2,opt,name=snapshot_begin,json=snapshotBegin,proto3,oneof"`
 }
 

@@ -9,7 +9,9 @@
 // most 256 KiB. Requests may be compressed with gzip; answers are not compressed.
 //
 // Errors are gRPC statuses with details of `google.rpc`: `ErrorInfo` (domain `eureka.v1`) gives a reason for programs,
-// `BadRequest` names the fields that are wrong, `RetryInfo` gives a time to wait. A call that fails has changed nothing.
+// `BadRequest` names the fields that are wrong, `RetryInfo` gives a time to wait. A call that the server refuses has changed
+// nothing. Of one that the client's library gave up (its deadline passed, the connection broke) nobody knows; every call may
+// be repeated.
 // What any call may be answered, with the reason in ErrorInfo:
 //
 // - UNAVAILABLE, OVERLOADED or STOPPING: try again after the time in RetryInfo, or another server.
