@@ -135,10 +135,15 @@ impl Account {
 
     /// Takes so many bytes, or says that they do not fit.
     fn take(&self, bytes: usize) -> bool {
-        self.taken.fetch_add(bytes, Ordering::Relaxed);
-        let all = self.front.bodies.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let fits = all <= self.front.bodies_max;
-        if !fits {
+        let bodies = &self.front.bodies;
+        let and_these = |all: usize| all.checked_add(bytes).filter(|all| *all <= self.front.bodies_max);
+        // What does not fit is never counted: it would push out others for a moment.
+        let fits = bodies
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, and_these)
+            .is_ok();
+        if fits {
+            self.taken.fetch_add(bytes, Ordering::Relaxed);
+        } else {
             self.over.store(true, Ordering::Relaxed);
         }
         fits

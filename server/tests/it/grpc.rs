@@ -274,7 +274,7 @@ async fn messages_that_do_not_come_to_their_end_are_bounded_together_and_in_time
     ]);
     let half = vec![head(600_000), Bytes::from(vec![0; 1000])];
     // Room is made by what is announced: there is none for a second one.
-    let [one, other] = ["Register", "KeepAlive"].map(|method| raw(&node, method, half.clone(), true));
+    let [one, other] = ["Register", "UpdateMetadata"].map(|method| raw(&node, method, half.clone(), true));
     let (one, other) = crate::call::soon("both end", async { tokio::join!(one, other) }).await;
     let mut codes = [code(&one), code(&other)];
     codes.sort_by_key(|code| i32::from(*code));
