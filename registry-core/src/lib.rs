@@ -70,6 +70,7 @@ mod changes;
 mod command;
 mod config;
 mod content;
+mod differences;
 mod digest;
 mod event;
 mod filter;
@@ -78,6 +79,7 @@ mod lease;
 mod leases;
 mod limits;
 mod listing;
+mod mirror;
 mod model;
 mod overrides;
 mod pages;
@@ -101,9 +103,11 @@ pub mod wire;
 pub use changes::{Author, Cause, Change, Changes, Recent};
 pub use command::{Changed, Command, Origin, PeerId, Registered, Renewed, Reply};
 pub use config::{Compat, Config, LeaseExpiry, Measure, PreservationConfig, Settle};
+pub use differences::Difference;
 pub use event::{AppliedKind, Event};
 pub use filter::{Filter, FilterError, Seen};
 pub use limits::{Excess, InstanceLimits};
+pub use mirror::Mirror;
 pub use model::{
     Action, DEFAULT_DURATION_SECS, DEFAULT_RENEWAL_INTERVAL_SECS, DataCenter, Instance, InstanceKey,
     LeaseTerms, Metadata, Port, Status,

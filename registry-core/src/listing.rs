@@ -116,6 +116,19 @@ impl Listing {
         }
     }
 
+    /// Whether an instance is listed.
+    pub(crate) fn has(&self, key: &InstanceKey) -> bool {
+        self.instances.seek(|other| order(other, key)).1
+    }
+
+    /// Puts a state into the delta alone.
+    pub(crate) fn note(&mut self, view: LeaseView) {
+        self.touch();
+        let key = view.key();
+        self.delta
+            .put(&mut self.edits, |other| order(other, &key), Arc::new(view));
+    }
+
     /// Takes an instance out of the delta.
     pub(crate) fn leave_delta(&mut self, key: &InstanceKey) {
         self.touch();
