@@ -1,0 +1,1 @@
+//! Tests of the client from outside: one module for each part.
