@@ -16,13 +16,15 @@ use tower::{Layer, Service};
 use super::messages::Messages;
 use super::refusal::Refusal;
 use super::stack::Gate;
+use super::work::Work;
 use super::{Body, Front};
 
 /// 408 when a body is not there within `limits.body-timeout`, 503 when all bodies together exceed `limits.bodies`. The
 /// size of one body is the API's own limit, since it depends on the route. Requests without a body pay nothing.
 ///
 /// The body of a call that is answered while it goes on is a stream: what counts there is each message, in time from its first byte
-/// and in memory until it was dealt with. Between two of them it may rest.
+/// and in memory until it was dealt with. Between two of them it may rest; what a stream keeps meanwhile counts apart, and may be as
+/// much as `limits.bodies` again for all streams together.
 #[derive(Clone, Debug)]
 pub(super) struct IntakeLayer(pub(super) Gate);
 
@@ -65,10 +67,12 @@ where
         let version = request.version();
         let is_grpc = self.gate.speaks.is_grpc(&request);
         let messages = is_grpc.then(|| Messages::new(front.message_max));
+        let stays = Work::of(&request, is_grpc).stays;
         let inner = self.inner.call(request.map(|body| Received {
             body,
             account: account.clone(),
             messages,
+            stays,
             deadline: None,
         }));
         Receiving {
@@ -119,6 +123,8 @@ impl<F: Future<Output = Result<Response<Body>, E>>, E> Future for Receiving<F> {
 struct Account {
     front: Arc<Front>,
     taken: AtomicUsize,
+    /// What it has taken of what streams may keep.
+    kept: AtomicUsize,
     complete: AtomicBool,
     over: AtomicBool,
 }
@@ -128,6 +134,7 @@ impl Account {
         Self {
             front: Arc::clone(front),
             taken: AtomicUsize::new(0),
+            kept: AtomicUsize::new(0),
             complete: AtomicBool::new(false),
             over: AtomicBool::new(false),
         }
@@ -135,18 +142,32 @@ impl Account {
 
     /// Takes so many bytes, or says that they do not fit.
     fn take(&self, bytes: usize) -> bool {
-        let bodies = &self.front.bodies;
-        let and_these = |all: usize| all.checked_add(bytes).filter(|all| *all <= self.front.bodies_max);
-        // What does not fit is never counted: it would push out others for a moment.
-        let fits = bodies
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, and_these)
-            .is_ok();
+        let fits = self.fits(&self.front.bodies, bytes);
         if fits {
             self.taken.fetch_add(bytes, Ordering::Relaxed);
         } else {
             self.over.store(true, Ordering::Relaxed);
         }
         fits
+    }
+
+    /// Keeps so many bytes until the stream ends, or says that they do not fit.
+    fn keep(&self, bytes: usize) -> bool {
+        let more = bytes.saturating_sub(self.kept.load(Ordering::Relaxed));
+        let fits = more == 0 || self.fits(&self.front.kept, more);
+        if fits {
+            self.kept.fetch_add(more, Ordering::Relaxed);
+        } else {
+            self.front.meters.streams_refused.increment(1);
+        }
+        fits
+    }
+
+    /// Adds to one of the sums. What does not fit is never counted: it would push out others for a moment.
+    fn fits(&self, sum: &AtomicUsize, bytes: usize) -> bool {
+        let and_these = |all: usize| all.checked_add(bytes).filter(|all| *all <= self.front.bodies_max);
+        sum.fetch_update(Ordering::Relaxed, Ordering::Relaxed, and_these)
+            .is_ok()
     }
 
     /// Gives so many of them back.
@@ -162,6 +183,8 @@ impl Drop for Account {
     fn drop(&mut self) {
         let taken = *self.taken.get_mut();
         self.front.bodies.fetch_sub(taken, Ordering::Relaxed);
+        let kept = *self.kept.get_mut();
+        self.front.kept.fetch_sub(kept, Ordering::Relaxed);
     }
 }
 
@@ -174,6 +197,8 @@ pin_project! {
         account: Option<Arc<Account>>,
         // Of a call.
         messages: Option<Messages>,
+        // Whether it goes on for long.
+        stays: bool,
         // Set while a part of a message is missing.
         deadline: Option<Pin<Box<Sleep>>>,
     }
@@ -251,6 +276,14 @@ impl<B: HttpBody<Data = Bytes>> HttpBody for Received<B> {
                 if this.messages.as_ref().is_some_and(Messages::has_whole) {
                     // The next one has its own time.
                     *this.deadline = None;
+                }
+                let kept = this
+                    .messages
+                    .as_ref()
+                    .filter(|_| *this.stays)
+                    .map_or(0, Messages::kept);
+                if !account.keep(kept) {
+                    return Poll::Ready(Some(Err(ended(Refusal::Bodies))));
                 }
                 if !account.take(bytes) {
                     let error = match this.messages {

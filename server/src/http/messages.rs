@@ -4,6 +4,8 @@ use std::mem;
 
 /// Every message comes after a byte that tells whether it is compressed and four that tell its length.
 const HEAD: usize = 5;
+/// Up to this many bytes a message is short.
+const SHORT: usize = 16 * 1024;
 
 /// How far the messages of a call have come.
 ///
@@ -21,6 +23,8 @@ pub(super) struct Messages {
     /// What the message under way takes, and what those take that have come whole since the last [`taken`](Self::taken).
     under_way: usize,
     whole: usize,
+    /// The longest message so far.
+    longest_yet: usize,
 }
 
 impl Messages {
@@ -33,6 +37,7 @@ impl Messages {
             left: 0,
             under_way: 0,
             whole: 0,
+            longest_yet: 0,
         }
     }
 
@@ -66,8 +71,19 @@ impl Messages {
         self.left = usize::try_from(u32::from_be_bytes([a, b, c, d])).unwrap_or(usize::MAX);
         if self.left <= self.longest {
             self.under_way = HEAD + self.left;
+            self.longest_yet = self.longest_yet.max(self.under_way);
         }
         self.under_way
+    }
+
+    /// What a stream keeps until it ends: room for its longest message, and for the answer to it. Short messages count nothing; as
+    /// much has every stream in any case.
+    pub(super) fn kept(&self) -> usize {
+        if self.longest_yet > SHORT {
+            2 * self.longest_yet
+        } else {
+            0
+        }
     }
 
     /// Whoever reads has dealt with the messages that came whole: how many bytes they took.
@@ -127,6 +143,21 @@ mod tests {
             assert_eq!((came, taken), (5 * HEAD + 24, 5 * HEAD + 24), "pieces of {piece}");
             assert!(!messages.is_midway(), "pieces of {piece}");
         }
+    }
+
+    #[test]
+    fn a_stream_keeps_room_for_its_longest_message() {
+        let mut messages = Messages::new(100_000);
+        let short = u32::try_from(SHORT - HEAD).expect("it is small");
+        messages.came(&message(short));
+        assert_eq!(messages.kept(), 0);
+        messages.came(&message(50_000)[..HEAD]);
+        assert_eq!(messages.kept(), 2 * 50_005, "as soon as it is announced");
+        messages.came(&message(50_000)[HEAD..]);
+        messages.came(&message(20_000));
+        assert_eq!(messages.kept(), 2 * 50_005);
+        messages.came(&message(100_001));
+        assert_eq!(messages.kept(), 2 * 50_005, "that one is refused");
     }
 
     #[test]

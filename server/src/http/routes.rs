@@ -141,9 +141,12 @@ impl Own {
     }
 
     fn metrics(&self, _query: Option<&str>) -> Response<Body> {
-        self.front
-            .meters
-            .scrape(&self.registry, &self.front.pressure, self.log.lost());
+        self.front.meters.scrape(
+            &self.registry,
+            &self.front.pressure,
+            self.front.kept_by_streams(),
+            self.log.lost(),
+        );
         let mut text = self.metrics.as_ref().map(Recorder::render).unwrap_or_default();
         self.peers.scrape(&mut text);
         answered(StatusCode::OK, PROMETHEUS, text)

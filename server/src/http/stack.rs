@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,6 +27,9 @@ pub struct Front {
     pub meters: Arc<Meters>,
     /// Bytes of all request bodies being received.
     pub(super) bodies: AtomicUsize,
+    /// Bytes that streams keep between two messages.
+    pub(super) kept: AtomicUsize,
+    /// How many `bodies` may be, and how many `kept`.
     pub(super) bodies_max: usize,
     pub(super) body_timeout: Duration,
     /// Bytes of the largest message of a call.
@@ -36,12 +39,18 @@ pub struct Front {
 }
 
 impl Front {
+    /// Bytes that streams keep for their longest messages.
+    pub fn kept_by_streams(&self) -> usize {
+        self.kept.load(Ordering::Relaxed)
+    }
+
     /// The limits of a node that has nothing to do yet.
     pub fn new(limits: &Limits, meters: Arc<Meters>) -> Self {
         Self {
             pressure: Arc::new(Pressure::new(limits)),
             meters,
             bodies: AtomicUsize::new(0),
+            kept: AtomicUsize::new(0),
             bodies_max: limits.bodies,
             body_timeout: limits.body_timeout,
             message_max: limits.body,

@@ -76,6 +76,8 @@ pub struct Meters {
     pub(crate) body_timeouts: Counter,
     /// Requests whose body would have been too much at once.
     pub(crate) bodies_refused: Counter,
+    /// Streams that would have kept too much together.
+    pub(crate) streams_refused: Counter,
     /// Requests that would have been too many that stay.
     pub(crate) watchers_refused: Counter,
     /// Connections accepted.
@@ -108,6 +110,7 @@ struct Scraped {
     open_connections: Gauge,
     requests_under_way: Gauge,
     requests_that_stay: Gauge,
+    stream_bytes: Gauge,
     lag: Gauge,
     instances: [Gauge; Status::ALL.len()],
     applications: Gauge,
@@ -150,6 +153,7 @@ impl Meters {
             panics: counter!("eureka_panics_total"),
             body_timeouts: counter!("eureka_body_timeouts_total"),
             bodies_refused: counter!("eureka_bodies_refused_total"),
+            streams_refused: counter!("eureka_streams_refused_total"),
             watchers_refused: counter!("eureka_watchers_refused_total"),
             connections: counter!("eureka_connections_total"),
             closed: ["limit", "head", "idle", "unread"]
@@ -178,7 +182,13 @@ impl Meters {
     }
 
     /// Reads what is only read when somebody asks.
-    pub(crate) fn scrape(&self, registry: &RegistryHandle, pressure: &Pressure, lines_lost: u64) {
+    pub(crate) fn scrape(
+        &self,
+        registry: &RegistryHandle,
+        pressure: &Pressure,
+        kept_by_streams: usize,
+        lines_lost: u64,
+    ) {
         let scraped = &self.scraped;
         scraped
             .open_connections
@@ -189,6 +199,7 @@ impl Meters {
         scraped
             .requests_that_stay
             .set(pressure.watchers.load(Ordering::Relaxed) as f64);
+        scraped.stream_bytes.set(kept_by_streams as f64);
         scraped.lag.set(pressure.lag().as_secs_f64());
         scraped.lines_lost.absolute(lines_lost);
         scraped.registry(registry);
@@ -214,6 +225,7 @@ impl Scraped {
             open_connections: gauge!("eureka_connections"),
             requests_under_way: gauge!("eureka_requests_under_way"),
             requests_that_stay: gauge!("eureka_requests_that_stay"),
+            stream_bytes: gauge!("eureka_stream_bytes"),
             lag: gauge!("eureka_lag_seconds"),
             instances: Status::ALL.map(|status| gauge!("eureka_instances", "status" => status.as_str())),
             applications: gauge!("eureka_applications"),
@@ -304,7 +316,7 @@ fn describe() {
 }
 
 /// Counters and what they count.
-const COUNTERS: [(&str, &str); 20] = [
+const COUNTERS: [(&str, &str); 21] = [
     (
         "eureka_requests_shed_total",
         "Requests answered 503 or UNAVAILABLE because there was too much to do, by class",
@@ -320,6 +332,10 @@ const COUNTERS: [(&str, &str); 20] = [
     (
         "eureka_bodies_refused_total",
         "Requests answered 503 or UNAVAILABLE: all bodies together exceeded limits.bodies",
+    ),
+    (
+        "eureka_streams_refused_total",
+        "Streams ended UNAVAILABLE: what all keep for their longest messages exceeded limits.bodies",
     ),
     (
         "eureka_watchers_refused_total",
@@ -370,12 +386,16 @@ const COUNTERS: [(&str, &str); 20] = [
 ];
 
 /// Gauges and what they show.
-const GAUGES: [(&str, &str); 19] = [
+const GAUGES: [(&str, &str); 20] = [
     ("eureka_connections", "Connections open"),
     ("eureka_requests_under_way", "Requests not answered to the end"),
     (
         "eureka_requests_that_stay",
         "Watches, streams and feeds, which do not count as under way",
+    ),
+    (
+        "eureka_stream_bytes",
+        "Bytes that streams keep for their longest messages, where these are long",
     ),
     ("eureka_lag_seconds", "Scheduling delay: how late a timer fires"),
     ("eureka_instances", "Instances, by effective status"),

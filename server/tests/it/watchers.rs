@@ -294,3 +294,40 @@ async fn all_of_them_end_when_the_node_stops() {
         "nobody was cut: {log:#?}"
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_streams_keep_for_long_messages_is_bounded() {
+    // Room for two messages of 250,000 bytes: each is kept twice.
+    let node = Node::start(&["limits.body=1MiB", "limits.batch=1MiB", "limits.bodies=1MiB"]);
+    let long = proto::KeepAliveRequest {
+        renewals: (0..1_000).map(|n| renewal("A", &format!("{n:0>240}"))).collect(),
+    };
+    let short = proto::KeepAliveRequest {
+        renewals: vec![renewal("A", "i")],
+    };
+    let mut calls = Calls::to(&node).await;
+    let mut kept = Vec::new();
+    for (stream, (message, fits)) in [(&long, true), (&long, true), (&long, false), (&short, true)]
+        .into_iter()
+        .enumerate()
+    {
+        let (renewals, messages) = tokio::sync::mpsc::channel(1);
+        renewals.send(message.clone()).await.expect("there is room");
+        let messages = tokio_stream::wrappers::ReceiverStream::new(messages);
+        let mut alive: Streaming<proto::KeepAliveResponse> =
+            calls.streams("KeepAlive", messages).await.expect("it starts");
+        match soon("an answer", alive.message()).await {
+            Ok(answer) => assert!(fits && answer.is_some(), "{stream}"),
+            Err(status) => assert!(
+                !fits && status.code() == Code::Unavailable,
+                "{stream}: {status:?}"
+            ),
+        }
+        kept.push((renewals, alive));
+    }
+    assert_eq!(node.metric("eureka_streams_refused_total"), 1.0);
+    let bytes = node.metric("eureka_stream_bytes");
+    assert!((900_000.0..1_048_576.0).contains(&bytes), "{bytes}");
+    drop(kept);
+    node.metric_becomes("eureka_stream_bytes", 0.0);
+}
