@@ -23,19 +23,20 @@ impl Snapshot {
     /// In which instances this one differs from `before`, in the order of their keys. The cost goes with the pages that the
     /// two do not share: between snapshots of one registry that is what changed, between strangers it is everything.
     pub fn differences(&self, before: &Self) -> Vec<Difference> {
-        between(before.pages(), self.pages())
+        between(before.pages(), self.pages()).0
     }
 
     /// The same for the delta.
     pub fn delta_differences(&self, before: &Self) -> Vec<Difference> {
-        between(before.delta_pages(), self.delta_pages())
+        between(before.delta_pages(), self.delta_pages()).0
     }
 }
 
+/// Also how many pages could not be passed over: the cost.
 fn between<'a>(
     before: impl Iterator<Item = &'a Arc<Page>>,
     after: impl Iterator<Item = &'a Arc<Page>>,
-) -> Vec<Difference> {
+) -> (Vec<Difference>, usize) {
     let (mut before, mut after) = (Walk::new(before), Walk::new(after));
     let mut found = Vec::new();
     loop {
@@ -47,7 +48,7 @@ fn between<'a>(
             continue;
         }
         let order = match (before.view(), after.view()) {
-            (None, None) => return found,
+            (None, None) => return (found, before.opened + after.opened),
             (Some(_), None) => Ordering::Less,
             (None, Some(_)) => Ordering::Greater,
             (Some(old), Some(new)) => compare(old, new),
@@ -85,6 +86,8 @@ struct Walk<'a, I> {
     pages: I,
     page: Option<&'a Arc<Page>>,
     passed: usize,
+    /// Pages that were looked into.
+    opened: usize,
 }
 
 impl<'a, I: Iterator<Item = &'a Arc<Page>>> Walk<'a, I> {
@@ -94,6 +97,7 @@ impl<'a, I: Iterator<Item = &'a Arc<Page>>> Walk<'a, I> {
             pages,
             page,
             passed: 0,
+            opened: 0,
         }
     }
 
@@ -107,6 +111,7 @@ impl<'a, I: Iterator<Item = &'a Arc<Page>>> Walk<'a, I> {
     }
 
     fn step(&mut self) {
+        self.opened += usize::from(self.passed == 0);
         self.passed += 1;
         if self
             .page
@@ -121,3 +126,6 @@ impl<'a, I: Iterator<Item = &'a Arc<Page>>> Walk<'a, I> {
         self.passed = 0;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -13,11 +13,12 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::stopwatch::{Stopwatch, minutes};
 
 /// Packages with a list, each with the packages of the workspace it needs.
-const PACKAGES: [(&str, &[&str]); 5] = [
+const PACKAGES: [(&str, &[&str]); 6] = [
     ("registry-core", &[]),
     ("http-api", &["registry-core"]),
     ("grpc-api", &["registry-core"]),
     ("replication", &["registry-core"]),
+    ("client", &["registry-core"]),
     ("server", &["registry-core", "http-api", "replication"]),
 ];
 /// Tests that take longer than this hang because of the bug.

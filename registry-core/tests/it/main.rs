@@ -11,6 +11,7 @@ mod fleet;
 #[cfg(feature = "wire")]
 mod golden;
 mod interaction;
+mod mirror;
 mod model;
 mod numbers;
 #[cfg(feature = "shared")]

@@ -305,7 +305,7 @@ fn a_change_displaces_a_bounded_number_of_others() {
         ..Config::default()
     });
     for id in 0..1_000 {
-        bench.register(Client, named("a", &id.to_string()));
+        bench.register(Client, named("a", &alloc::format!("{id}")));
     }
     let mut huge = named("b", "huge");
     huge.metadata.insert("large", &"x".repeat(1 << 20));
