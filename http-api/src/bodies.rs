@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use eureka_registry_core::{
-    Action, Author, Cause, Change, DataCenter, Instance, InstanceKey, LeaseExpiry, LeaseView, Measure, Port,
-    Preservation, Recent, Seen, Share,
+    Action, Author, Cause, Change, DataCenter, Instance, InstanceKey, LeaseExpiry, LeaseView, Measure,
+    Metadata, Port, Preservation, Recent, Seen, Share,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::config::Rules;
 
@@ -273,12 +273,38 @@ pub(crate) struct InstanceBody<'a> {
     zone: Option<&'a str>,
     group: Option<&'a str>,
     data_center: &'static str,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    amazon: BTreeMap<&'a str, &'a str>,
-    metadata: BTreeMap<&'a str, &'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    amazon: Option<Pairs<'a>>,
+    metadata: Pairs<'a>,
     renewal_interval_secs: u32,
     duration_secs: u32,
     last_dirty: Option<i64>,
+    /// As it was sent, where that is not `id`: `null` if it was absent, or empty.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    instance_id: Option<Option<&'a str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    home_page: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status_page: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    health_check: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secure_health_check: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    asg: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    country_id: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sid: Option<&'a str>,
+}
+
+/// An object of texts, in the order in which they were given.
+struct Pairs<'a>(&'a Metadata);
+
+impl Serialize for Pairs<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter())
+    }
 }
 
 #[derive(Serialize)]
@@ -313,13 +339,24 @@ impl<'a> InstanceBody<'a> {
             group: instance.app_group.as_deref(),
             data_center: instance.data_center.as_str(),
             amazon: match &instance.data_center {
-                DataCenter::Amazon(machine) => machine.iter().collect(),
-                DataCenter::MyOwn | DataCenter::Netflix => BTreeMap::new(),
+                DataCenter::Amazon(machine) => Some(machine).filter(|machine| !machine.is_empty()).map(Pairs),
+                DataCenter::MyOwn | DataCenter::Netflix => None,
             },
-            metadata: instance.metadata.iter().collect(),
+            metadata: Pairs(&instance.metadata),
             renewal_interval_secs: instance.lease.renewal_interval_secs,
             duration_secs: instance.lease.duration_secs,
             last_dirty: instance.last_dirty,
+            instance_id: match instance.instance_id.as_deref() {
+                Some(id) if !id.is_empty() => None,
+                sent => Some(sent),
+            },
+            home_page: instance.home_page_url.as_deref(),
+            status_page: instance.status_page_url.as_deref(),
+            health_check: instance.health_check_url.as_deref(),
+            secure_health_check: instance.secure_health_check_url.as_deref(),
+            asg: instance.asg_name.as_deref(),
+            country_id: Some(instance.country_id).filter(|country| *country != 1),
+            sid: instance.sid.as_deref(),
         }
     }
 }

@@ -239,6 +239,84 @@ fn instances_tell_all_there_is() {
     );
 }
 
+/// What a faithful copy of an instance needs, wherever one is told.
+#[test]
+fn nothing_of_an_instance_is_left_out() {
+    let fixture = Fixture::new();
+    let start = fixture.cursor();
+    let fields = json!({
+        "homePageUrl": "http://h/", "statusPageUrl": "http://h/info", "healthCheckUrl": "http://h/health",
+        "secureHealthCheckUrl": "https://h/health", "asgName": "a-1", "appGroupName": "G", "countryId": 49, "sid": "s",
+        "metadata": {"z": "1", "a": "2"},
+        "dataCenterInfo": {
+            "@class": "com.netflix.appinfo.AmazonInfo", "name": "Amazon",
+            "metadata": {"instance-id": "i-0", "availability-zone": "us-east-1a", "ami-id": "ami"},
+        },
+    });
+    // Not in the order of their names, which is how `Value` writes them.
+    let body = instance_with("A", "i", &fields).to_string();
+    let body = body.replace(r#"{"a":"2","z":"1"}"#, r#"{"z":"1","a":"2"}"#);
+    fixture.send("POST", "apps/A", &[("content-type", "application/json")], body);
+    let told = |path: &str| {
+        let answer = fixture.get(path);
+        let end = answer
+            .text()
+            .find(r#","registered":"#)
+            .unwrap_or(answer.text().len());
+        let begin = answer.text().find(r#""app":"#).unwrap();
+        (
+            answer.text()[begin..end].trim_end_matches("}]}").to_owned(),
+            answer.json(),
+        )
+    };
+    let (text, page) = told("/api/v1/instances");
+    let (changed, _) = told(&format!("/api/v1/changes?since={start}"));
+    assert_eq!(text, changed.split("}],").next().unwrap(), "both tell the same");
+    let instance = &page["instances"][0];
+    for (name, value) in [
+        ("homePage", json!("http://h/")),
+        ("statusPage", json!("http://h/info")),
+        ("healthCheck", json!("http://h/health")),
+        ("secureHealthCheck", json!("https://h/health")),
+        ("asg", json!("a-1")),
+        ("group", json!("G")),
+        ("countryId", json!(49)),
+        ("sid", json!("s")),
+        ("dataCenter", json!("Amazon")),
+        (
+            "amazon",
+            json!({"instance-id": "i-0", "availability-zone": "us-east-1a", "ami-id": "ami"}),
+        ),
+    ] {
+        assert_eq!(instance[name], value, "{name}");
+    }
+    assert!(
+        text.contains(r#""metadata":{"z":"1","a":"2"}"#),
+        "in the order given: {text}"
+    );
+    assert!(instance.get("instanceId").is_none(), "it is the id");
+}
+
+#[test]
+fn an_id_that_was_not_sent_is_told_as_such() {
+    let fixture = Fixture::new();
+    for (app, sent) in [
+        ("A", json!({"instanceId": null})),
+        ("B", json!({"instanceId": ""})),
+    ] {
+        fixture.post(app, &instance_with(app, "h", &sent));
+    }
+    let page = fixture.get("/api/v1/instances").json();
+    let told = |number: usize| {
+        (
+            &page["instances"][number]["id"],
+            page["instances"][number].get("instanceId"),
+        )
+    };
+    assert_eq!(told(0), (&json!("host-h"), Some(&Value::Null)));
+    assert_eq!(told(1), (&json!("host-h"), Some(&json!(""))));
+}
+
 #[test]
 fn the_registry_is_shown_as_it_was() {
     let fixture = Fixture::new();
