@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use eureka_registry_core::{
     Action, Author, Cause, Change, DataCenter, Instance, InstanceKey, LeaseExpiry, LeaseView, Measure,
-    Metadata, Port, Preservation, Recent, Seen, Share,
+    Metadata, Now, Port, Preservation, Recent, Seen, Share,
 };
 use serde::{Serialize, Serializer};
 
 use crate::config::Rules;
+use crate::regions::RegionFacts;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -26,6 +27,9 @@ pub(crate) struct NodeBody<'a> {
     pub(crate) preserving: bool,
     pub(crate) rules: RulesBody,
     pub(crate) own: Option<KeyBody<'a>>,
+    /// Left out where none are configured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) regions: Vec<RegionBody<'a>>,
     pub(crate) config: BTreeMap<&'a str, &'a str>,
 }
 
@@ -35,6 +39,38 @@ pub(crate) struct RulesBody {
     lease_expiry: &'static str,
     eviction_interval_ms: u128,
     preservation: bool,
+}
+
+/// Another region as this node knows it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RegionBody<'a> {
+    name: &'a str,
+    instances: usize,
+    applications: usize,
+    /// When it was read last, in Unix milliseconds, and how long ago that is; `null` if never.
+    read: Option<u64>,
+    age_ms: Option<u64>,
+    server: Option<&'a str>,
+    successes: u64,
+    failures: u64,
+    error: Option<&'a str>,
+}
+
+impl<'a> RegionBody<'a> {
+    pub(crate) fn new(now: Now, facts: &'a RegionFacts) -> Self {
+        Self {
+            name: &facts.name,
+            instances: facts.instances,
+            applications: facts.applications,
+            read: facts.read.map(|read| read.wall.0),
+            age_ms: facts.read.map(|read| now.mono.0.saturating_sub(read.mono.0)),
+            server: facts.server.as_deref(),
+            successes: facts.successes,
+            failures: facts.failures,
+            error: facts.error.as_deref(),
+        }
+    }
 }
 
 impl RulesBody {

@@ -28,6 +28,8 @@ const X_REPLICATION: HeaderName = HeaderName::from_static("x-netflix-discovery-r
 pub(crate) const X_NODE: HeaderName = HeaderName::from_static("x-eureka-node");
 /// What a Java client or server calls itself.
 const IDENTITY_NAME: HeaderName = HeaderName::from_static("discoveryidentity-name");
+/// What servers call themselves that read other regions.
+const SERVER: &str = "DefaultServer";
 /// Where it says it is.
 const IDENTITY_ID: HeaderName = HeaderName::from_static("discoveryidentity-id");
 
@@ -98,6 +100,19 @@ impl Call<'_> {
         }
     }
 
+    /// Whether a server asks for what it is to show of this region. It gets the node's own registry alone: what this node
+    /// knows from others would come back to them for ever.
+    pub(crate) fn reads_for_a_region(&self) -> bool {
+        self.identity() == Some(SERVER)
+    }
+
+    fn identity(&self) -> Option<&str> {
+        self.parts
+            .headers
+            .get(IDENTITY_NAME)
+            .and_then(|value| value.to_str().ok())
+    }
+
     /// Whether this very node sent the request, by way of an address that leads back to it.
     pub(crate) fn is_own(&self) -> bool {
         let own = self.config().node_id.as_bytes();
@@ -123,13 +138,8 @@ impl Call<'_> {
 
     /// Charges a read to the rate limiter.
     pub(crate) fn charge(&self, target: Target) -> Result<(), Refusal> {
-        let name = self
-            .parts
-            .headers
-            .get(IDENTITY_NAME)
-            .and_then(|value| value.to_str().ok());
         let now = self.registry().now().mono;
-        match self.api.limiter().charge(now, target, name) {
+        match self.api.limiter().charge(now, target, self.identity()) {
             Verdict::Pass => Ok(()),
             Verdict::Candidate => {
                 self.api.figures().rate_candidates.increment(1);

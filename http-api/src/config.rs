@@ -8,6 +8,8 @@ use std::time::Duration;
 use eureka_registry_core::wire::Dialect;
 use eureka_registry_core::{InstanceKey, InstanceLimits, LeaseExpiry};
 
+use crate::regions::RemoteRegions;
+
 /// The settings of an [`Api`](crate::Api).
 #[derive(Clone)]
 pub struct Config {
@@ -52,6 +54,8 @@ pub struct Config {
     pub operator: bool,
     /// Serves `/api/v1/repair/...`, for peers of our kind.
     pub repair: bool,
+    /// Other regions, if lists are to show them.
+    pub regions: Option<RemoteRegions>,
     /// The rules of the registry, told to peers at `/api/v1/node`.
     pub rules: Rules,
 }
@@ -167,6 +171,7 @@ impl Config {
             tell_empty: false,
             operator: false,
             repair: false,
+            regions: None,
             rules: Rules::from(&eureka_registry_core::Config::default()),
         }
     }

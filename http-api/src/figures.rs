@@ -28,6 +28,9 @@ pub const ANSWERS_NOT_KEPT: &str = "eureka_http_answers_not_kept_total";
 pub const ENCODED_BYTES: &str = "eureka_http_encoded_bytes";
 /// Reads over the limits of Java's rate limiter, by `verdict`: `candidate` (it is off) or `refused`.
 pub const RATE_LIMITED: &str = "eureka_http_rate_limited_total";
+/// Lists of the node and a set of other regions that were merged anew: once for each set that is asked for, and again when
+/// a set comes back after it had to go.
+pub const MERGED_LISTS: &str = "eureka_http_merged_lists_total";
 /// Who follows the changes now, by `interface`: long polls that wait, and streams.
 pub const WATCHERS: &str = "eureka_watchers";
 /// Snapshots that streams began with, or began again with, by `interface` and `reason`.
@@ -128,6 +131,7 @@ pub(crate) struct Figures {
     pub(crate) encoded_bytes: Gauge,
     pub(crate) rate_candidates: Counter,
     pub(crate) rate_refused: Counter,
+    pub(crate) merged_lists: Counter,
     pub(crate) watchers: Gauge,
     pub(crate) watch_changes: Counter,
     watch_snapshots: [Counter; Reset::ALL.len()],
@@ -147,6 +151,7 @@ impl Figures {
             encoded_bytes: gauge!(ENCODED_BYTES),
             rate_candidates: counter!(RATE_LIMITED, "verdict" => "candidate"),
             rate_refused: counter!(RATE_LIMITED, "verdict" => "refused"),
+            merged_lists: counter!(MERGED_LISTS),
             watchers: gauge!(WATCHERS, "interface" => "http"),
             watch_changes: counter!(WATCH_CHANGES, "interface" => "http"),
             watch_snapshots: Reset::ALL

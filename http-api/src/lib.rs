@@ -55,6 +55,7 @@ mod outcome;
 mod pages;
 mod past;
 mod query;
+mod regions;
 mod respond;
 mod selections;
 mod sequence;
@@ -67,7 +68,8 @@ pub use class::Class;
 pub use config::{Allow, Config, Facts, Gzip, Limits, RateLimits, Rules};
 pub use figures::{
     ANSWERS_ENCODED, ANSWERS_NOT_KEPT, BATCH_INVALID, BATCH_ITEMS, BATCH_LEFT_OUT, BATCH_SIZE, ENCODED_BYTES,
-    PAGES_ENCODED, RATE_LIMITED, REQUESTS, WATCH_CHANGES, WATCH_SNAPSHOTS, WATCHERS,
+    MERGED_LISTS, PAGES_ENCODED, RATE_LIMITED, REQUESTS, WATCH_CHANGES, WATCH_SNAPSHOTS, WATCHERS,
 };
+pub use regions::{RegionFacts, RegionRules, RegionsError, RemoteRegion, RemoteRegions};
 pub use respond::{Answer, Api};
 pub use service::{Answering, ApiService};

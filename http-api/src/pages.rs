@@ -25,6 +25,8 @@ pub(crate) struct Pages {
 #[derive(Debug)]
 pub(crate) struct Listing {
     snapshot: Snapshot,
+    /// Part of the `ETag`: equal for equal lists, lease times aside.
+    pub(crate) version: Arc<str>,
     pub(crate) full: Arc<Sequence>,
     pub(crate) delta: Arc<Sequence>,
 }
@@ -38,8 +40,8 @@ impl Pages {
         }
     }
 
-    /// The lists of `snapshot`, with every encoded page of those before that still stands.
-    pub(crate) fn listing(&self, snapshot: &Snapshot) -> Arc<Listing> {
+    /// The lists of `snapshot`, with every encoded page of those before that still stands. `version` names what they show.
+    pub(crate) fn listing(&self, snapshot: &Snapshot, version: impl FnOnce() -> Arc<str>) -> Arc<Listing> {
         if let Some(listing) = &*self.current.read()
             && listing.shows(snapshot)
         {
@@ -49,7 +51,7 @@ impl Pages {
         let (listing, old) = match &*current {
             Some(listing) if listing.shows(snapshot) => return Arc::clone(listing),
             before => {
-                let listing = Arc::new(self.made(snapshot, before.as_deref()));
+                let listing = Arc::new(self.made(snapshot, version(), before.as_deref()));
                 (Arc::clone(&listing), current.replace(listing))
             }
         };
@@ -59,7 +61,7 @@ impl Pages {
         listing
     }
 
-    fn made(&self, snapshot: &Snapshot, before: Option<&Listing>) -> Listing {
+    fn made(&self, snapshot: &Snapshot, name: Arc<str>, before: Option<&Listing>) -> Listing {
         let encoder = &self.encoder;
         let hash: Arc<str> = snapshot.hash().into();
         let full_before = before.map(|listing| &*listing.full);
@@ -69,6 +71,7 @@ impl Pages {
         let delta = Sequence::new(encoder, version, &hash, snapshot.delta_pages(), delta_before);
         Listing {
             snapshot: snapshot.clone(),
+            version: name,
             full: Arc::new(full),
             delta: Arc::new(delta),
         }

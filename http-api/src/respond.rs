@@ -25,6 +25,7 @@ use crate::outcome::{self, Refusal};
 use crate::pages::{Listing, Pages};
 use crate::past::Pasts;
 use crate::query::Query;
+use crate::regions::{Merged, Set};
 use crate::selections::Selections;
 use crate::watch::{Forms, LongPoll, Text};
 
@@ -38,6 +39,13 @@ pub(crate) enum Reply {
     Now(Answer),
     /// It is answered when there is something to tell.
     Later(Box<LongPoll>),
+}
+
+/// What answers a reader of lists.
+pub(crate) struct Lists {
+    pub(crate) listing: Arc<Listing>,
+    /// Where the list shows other regions, too.
+    pub(crate) merged: Option<Arc<Merged>>,
 }
 
 /// Eureka's REST API, and ours, over a registry. Cheap to clone.
@@ -211,11 +219,30 @@ impl Api {
         &self.0.selections
     }
 
-    /// The list that readers are shown, unless reads are held. Everything in one answer comes from it.
-    pub(crate) fn listing(&self) -> Result<Arc<Listing>, Refusal> {
+    /// The lists of the node and these regions, unless reads are held. Everything in one answer comes from one listing.
+    pub(crate) fn lists(&self, set: Set) -> Result<Lists, Refusal> {
+        let snapshot = self.readable()?;
+        let regions = self.config().regions.as_ref();
+        let merged = regions.and_then(|regions| Some((regions, regions.merged(set, self.encoder())?)));
+        Ok(match merged {
+            None => Lists {
+                listing: {
+                    let version = || snapshot.version().to_string().into();
+                    self.0.pages.listing(&snapshot, version)
+                },
+                merged: None,
+            },
+            Some((regions, merged)) => Lists {
+                listing: merged.listing(self.registry().now().mono, regions, &snapshot),
+                merged: Some(merged),
+            },
+        })
+    }
+
+    fn readable(&self) -> Result<Snapshot, Refusal> {
         let snapshot = self.listed_snapshot();
         match snapshot.reads() {
-            Reads::Open => Ok(self.0.pages.listing(&snapshot)),
+            Reads::Open => Ok(snapshot),
             Reads::Held(_) => Err(Refusal::Held),
         }
     }

@@ -49,11 +49,15 @@ impl Drop for Watching {
     }
 }
 
-/// The JSON of a long poll's answer: changes, and the cursor for the next question.
-pub(crate) fn changes_text(cursor: Cursor, changes: &[Bytes]) -> Vec<u8> {
+/// The JSON of a long poll's answer: changes, and the cursor for the next question. It says if lists show other regions,
+/// too: of those the feed does not tell.
+pub(crate) fn changes_text(api: &Api, cursor: Cursor, changes: &[Bytes]) -> Vec<u8> {
     let len: usize = changes.iter().map(|change| change.len() + 1).sum();
-    let mut text = Vec::with_capacity(len + 64);
-    text.extend_from_slice(format!("{{\"cursor\":\"{cursor}\",\"changes\":[").as_bytes());
+    let mut text = Vec::with_capacity(len + 80);
+    let regions = api.config().regions.as_ref();
+    let remote = regions.is_some_and(|regions| regions.rules().fallback);
+    let remote = if remote { "\"remote\":true," } else { "" };
+    text.extend_from_slice(format!("{{\"cursor\":\"{cursor}\",{remote}\"changes\":[").as_bytes());
     for (position, change) in changes.iter().enumerate() {
         if position > 0 {
             text.push(b',');

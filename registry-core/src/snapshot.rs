@@ -231,6 +231,12 @@ impl Snapshot {
         self.frozen.delta.pages()
     }
 
+    /// What the delta has of one instance.
+    pub fn delta_instance(&self, key: &InstanceKey) -> Option<&Arc<LeaseView>> {
+        let (place, found) = self.frozen.delta.seek(|view| order(view, key));
+        self.frozen.delta.entry(place).filter(|_| found)
+    }
+
     /// How many instances are in the delta.
     pub fn delta_len(&self) -> usize {
         self.frozen.delta.len()

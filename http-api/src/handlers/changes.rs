@@ -45,7 +45,7 @@ pub(crate) fn changes(call: &Call<'_>) -> Result<Reply, Refusal> {
         let cursor = call.registry().cursor(call.registry().version());
         let mut answer = call
             .api
-            .encoded("application/json", changes_text(cursor, &[]), gzip);
+            .encoded("application/json", changes_text(call.api, cursor, &[]), gzip);
         outcome::mark_momentary(&mut answer);
         return Ok(Reply::Now(answer));
     };

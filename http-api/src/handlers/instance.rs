@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use eureka_registry_core::wire;
-use eureka_registry_core::{Excess, Instance, InstanceKey, LeaseView, Origin, Status};
+use eureka_registry_core::{Changed, Excess, Instance, InstanceKey, LeaseView, Origin, Status};
 
 use super::java;
 use crate::Answer;
@@ -14,6 +14,7 @@ use crate::call::{Call, Part};
 use crate::negotiate;
 use crate::outcome::{self, Refusal};
 use crate::query::{NotUtf8, Query};
+use crate::regions::RemoteRegions;
 
 /// PUT `apps/{app}/{id}`: by far the most frequent request.
 pub(crate) fn renew(call: &Call<'_>, app: &str, id: &str) -> Result<Answer, Refusal> {
@@ -77,13 +78,21 @@ pub(crate) fn cancel(call: &Call<'_>, app: &str, id: &str) -> Result<Answer, Ref
 
 /// GET `apps/{app}/{id}`
 pub(crate) fn get(call: &Call<'_>, app: &str, id: &str) -> Result<Answer, Refusal> {
-    let view = call.registry().find(&InstanceKey::new(app, id));
+    let key = InstanceKey::new(app, id);
+    let view = match call.registry().find(&key) {
+        Some(view) => Some(Arc::new(view)),
+        None => elsewhere(call).and_then(|regions| regions.find(&key)),
+    };
     single(call, view, Part::BelowApps)
 }
 
 /// GET `instances/{id}`
 pub(crate) fn get_by_id(call: &Call<'_>, id: &str) -> Result<Answer, Refusal> {
-    single(call, call.registry().find_by_id(id), Part::Other)
+    let view = match call.registry().find_by_id(id) {
+        Some(view) => Some(Arc::new(view)),
+        None => elsewhere(call).and_then(|regions| regions.find_by_id(id)),
+    };
+    single(call, view, Part::Other)
 }
 
 /// PUT `apps/{app}/{id}/status`
@@ -108,7 +117,7 @@ pub(crate) fn set_status(call: &Call<'_>, app: &str, id: &str) -> Result<Answer,
     let outcome = call
         .registry()
         .set_override(call.origin(), &key, value, last_dirty);
-    Ok(outcome::empty(outcome::changed(outcome)))
+    status_changed(call, &key, outcome)
 }
 
 /// DELETE `apps/{app}/{id}/status`
@@ -131,7 +140,7 @@ pub(crate) fn clear_status(call: &Call<'_>, app: &str, id: &str) -> Result<Answe
     let outcome = call
         .registry()
         .clear_override(call.origin(), &key, value, last_dirty);
-    Ok(outcome::empty(outcome::changed(outcome)))
+    status_changed(call, &key, outcome)
 }
 
 /// PUT `apps/{app}/{id}/metadata`
@@ -159,7 +168,22 @@ pub(crate) fn metadata(call: &Call<'_>, app: &str, id: &str) -> Result<Answer, R
     Ok(outcome::empty(outcome::changed(outcome)))
 }
 
-fn single(call: &Call<'_>, view: Option<LeaseView>, part: Part) -> Result<Answer, Refusal> {
+/// Java looks the instance up in other regions, too, and then fails to change it.
+fn status_changed(call: &Call<'_>, key: &InstanceKey, outcome: Changed) -> Result<Answer, Refusal> {
+    let known = || elsewhere(call).and_then(|regions| regions.find(key)).is_some();
+    if outcome == Changed::Missing && call.config().java_errors && known() {
+        return Err(Refusal::JavaFailure);
+    }
+    Ok(outcome::empty(outcome::changed(outcome)))
+}
+
+/// The regions in which somebody may look for an instance that is not here, as in Java also without fallback.
+fn elsewhere<'a>(call: &Call<'a>) -> Option<&'a RemoteRegions> {
+    let regions = call.api.config().regions.as_ref()?;
+    (!call.reads_for_a_region()).then_some(regions)
+}
+
+fn single(call: &Call<'_>, view: Option<Arc<LeaseView>>, part: Part) -> Result<Answer, Refusal> {
     let format = call.accepted()?.for_instances();
     let view = view.ok_or(Refusal::NotFound)?;
     let mut text = Vec::new();

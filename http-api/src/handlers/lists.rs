@@ -1,7 +1,5 @@
 //! The lists: all applications, the delta, one application, one virtual address. They can be held back.
 
-use std::sync::Arc;
-
 use eureka_registry_core::InstanceKey;
 use eureka_registry_core::wire::Codec;
 use http::HeaderValue;
@@ -14,34 +12,39 @@ use crate::call::{Call, Part};
 use crate::limiter::Target;
 use crate::negotiate;
 use crate::outcome::{self, Refusal};
-use crate::pages::Listing;
-use crate::selections::Kind;
+use crate::query::NotUtf8;
+use crate::regions::{NotRead, Set};
+use crate::respond::Lists;
+use crate::selections::{Kind, Selections};
 
 /// GET `apps`
 pub(crate) fn applications(call: &Call<'_>) -> Result<Answer, Refusal> {
     call.charge(Target::FullFetch)?;
-    let list = List::asked_for(call, Part::List)?;
-    list.answer(|| Body::list(list.listing.full.body(list.codec, list.gzip)))
+    let list = List::asked_for(call, Part::List, regions_named(call)?)?;
+    list.answer(|| Body::list(list.lists.listing.full.body(list.codec, list.gzip)))
 }
 
 /// GET `apps/delta`
 pub(crate) fn delta(call: &Call<'_>) -> Result<Answer, Refusal> {
     call.charge(Target::Delta)?;
-    let list = List::asked_for(call, Part::List)?;
-    list.answer(|| Body::list(list.listing.delta.body(list.codec, list.gzip)))
+    let list = List::asked_for(call, Part::List, regions_named(call)?)?;
+    list.answer(|| Body::list(list.lists.listing.delta.body(list.codec, list.gzip)))
 }
 
 /// GET `apps/{app}`
 pub(crate) fn application(call: &Call<'_>, app: &str) -> Result<Answer, Refusal> {
     call.charge(Target::Application)?;
-    let list = List::asked_for(call, Part::BelowApps)?;
     let name = InstanceKey::new(app, "");
-    let selection = call
-        .api
-        .selections()
-        .application(list.listing.snapshot(), name.app(), list.codec)
-        .ok_or(Refusal::NotFound)?;
-    list.answer(|| selection.encoded.bytes(list.gzip).into())
+    let own = List::asked_for(call, Part::BelowApps, Set::NONE)?;
+    if let Some(answer) = own.application(name.app()) {
+        return answer;
+    }
+    let set = regions_unnamed(call);
+    if set == Set::NONE {
+        return Err(Refusal::NotFound);
+    }
+    let others = List::asked_for(call, Part::BelowApps, set)?;
+    others.application(name.app()).ok_or(Refusal::NotFound)?
 }
 
 /// GET `vips/{address}`
@@ -55,29 +58,72 @@ pub(crate) fn secure_vip(call: &Call<'_>, address: &str) -> Result<Answer, Refus
 }
 
 fn by_address(call: &Call<'_>, kind: Kind, address: &str) -> Result<Answer, Refusal> {
-    let list = List::asked_for(call, Part::Other)?;
-    let snapshot = list.listing.snapshot();
-    let selection = call.api.selections().vip(snapshot, kind, address, list.codec);
+    let list = List::asked_for(call, Part::Other, regions_unnamed(call))?;
+    let snapshot = list.lists.listing.snapshot();
+    let selection = list.selections().vip(snapshot, kind, address, list.codec);
     list.answer(|| selection.encoded.bytes(list.gzip).into())
+}
+
+/// The regions that are shown beside the node's own, by `regions=`.
+fn regions_named(call: &Call<'_>) -> Result<Set, Refusal> {
+    let Some(regions) = &call.config().regions else {
+        return Ok(Set::NONE);
+    };
+    if call.reads_for_a_region() {
+        return Ok(Set::NONE);
+    }
+    let names = call
+        .query
+        .get("regions")
+        .map_err(|NotUtf8| Refusal::QueryNotUtf8)?;
+    match names.filter(|names| !names.is_empty()) {
+        None => Ok(regions.fallback()),
+        Some(names) => {
+            let now = call.registry().now().mono;
+            regions.named(now, &names).map_err(|NotRead| Refusal::Held)
+        }
+    }
+}
+
+/// Those that are shown where no reader names any: Java looks at `regions=` nowhere else.
+fn regions_unnamed(call: &Call<'_>) -> Set {
+    match &call.config().regions {
+        Some(regions) if !call.reads_for_a_region() => regions.fallback(),
+        Some(_) | None => Set::NONE,
+    }
 }
 
 /// What a reader of lists asked for, and the list that answers it.
 struct List<'a> {
     call: &'a Call<'a>,
-    listing: Arc<Listing>,
+    lists: Lists,
     codec: Codec,
     gzip: bool,
 }
 
 impl<'a> List<'a> {
-    fn asked_for(call: &'a Call<'a>, part: Part) -> Result<Self, Refusal> {
+    fn asked_for(call: &'a Call<'a>, part: Part, set: Set) -> Result<Self, Refusal> {
         let accepted = call.accepted()?;
+        let codec = negotiate::list_codec(accepted, &call.parts.headers);
+        let gzip = call.gzip(part)?;
         Ok(Self {
-            codec: negotiate::list_codec(accepted, &call.parts.headers),
-            gzip: call.gzip(part)?,
-            listing: call.api.listing()?,
+            lists: call.api.lists(set)?,
             call,
+            codec,
+            gzip,
         })
+    }
+
+    fn selections(&self) -> &Selections {
+        let merged = self.lists.merged.as_ref().map(|merged| merged.selections());
+        merged.unwrap_or_else(|| self.call.api.selections())
+    }
+
+    /// The answer with the application of this (upper-case) name, if it is in the list.
+    fn application(&self, name: &str) -> Option<Result<Answer, Refusal>> {
+        let snapshot = self.lists.listing.snapshot();
+        let selection = self.selections().application(snapshot, name, self.codec)?;
+        Some(self.answer(|| selection.encoded.bytes(self.gzip).into()))
     }
 
     /// The answer, with a body only if the client does not hold this version of it.
@@ -90,7 +136,7 @@ impl<'a> List<'a> {
             }
             return Ok(answer);
         }
-        let version = self.listing.snapshot().version();
+        let version = &self.lists.listing.version;
         let tag = format!("W/\"{}-{version}-{}\"", config.node_id, name(self.codec));
         let held = self.call.parts.headers.get_all(IF_NONE_MATCH).iter();
         let unchanged = held

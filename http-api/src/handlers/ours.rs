@@ -11,11 +11,12 @@ use serde::Serialize;
 use crate::Answer;
 use crate::bodies::{
     InstanceBody, InstancesBody, KeyBody, LastnBody, ListedBody, NodeBody, PreservationBody, RecentBody,
-    RulesBody,
+    RegionBody, RulesBody,
 };
 use crate::call::{Call, Part};
 use crate::outcome::Refusal;
 use crate::query::NotUtf8;
+use crate::regions::{RemoteRegions, Set};
 
 const JSON: &str = "application/json";
 /// Instances or changes on a page, unless the request says how many.
@@ -28,6 +29,7 @@ const MAX_LOOKED_AT: usize = 20_000;
 /// GET `/api/v1/node`
 pub(crate) fn node(call: &Call<'_>) -> Result<Answer, Refusal> {
     let (config, stats, now) = (call.config(), call.registry().stats(), call.registry().now());
+    let regions: Vec<_> = config.regions.iter().flat_map(RemoteRegions::facts).collect();
     json(
         call,
         &NodeBody {
@@ -45,6 +47,7 @@ pub(crate) fn node(call: &Call<'_>) -> Result<Answer, Refusal> {
             preserving: stats.preserving,
             rules: RulesBody::new(config.rules),
             own: config.own.as_ref().map(KeyBody::new),
+            regions: regions.iter().map(|facts| RegionBody::new(now, facts)).collect(),
             config: config
                 .summary
                 .iter()
@@ -93,7 +96,7 @@ pub(crate) fn instances(call: &Call<'_>) -> Result<Answer, Refusal> {
         },
     };
     let point = at(call)?;
-    let listing = call.api.listing()?;
+    let listing = call.api.lists(Set::NONE)?.listing;
     let after = asked.after.as_ref();
     if let Some(point) = point {
         let pasts = call.api.pasts();

@@ -134,7 +134,7 @@ impl LongPoll {
     fn answer(&mut self, looked: Looked) -> Answer {
         let mut answer = match looked {
             Looked::Enough => {
-                let text = super::changes_text(self.follower.cursor(), &self.found);
+                let text = super::changes_text(&self.api, self.follower.cursor(), &self.found);
                 self.api
                     .figures()
                     .watch_changes

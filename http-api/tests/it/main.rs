@@ -11,5 +11,6 @@ mod lists;
 mod ours;
 mod peers;
 mod refusals;
+mod regions;
 mod service;
 mod vectors;

@@ -16,10 +16,17 @@ use crate::message::{NodeId, Outcome, Pulled};
 /// Longest list, unpacked: some two hundred thousand instances.
 const LONGEST: usize = 256 << 20;
 
+/// A region that nobody has. A Java server that is asked for regions lists its own and those; asked for none it lists all
+/// that it knows, and their instances would become ours.
+const NO_OTHER_REGION: &str = "-";
+
 pub(super) async fn pull(errand: Errand) -> Result<(Option<NodeId>, Outcome), Failed> {
     let asking = Asking {
         method: Method::GET,
-        path: format!("{}/apps/", errand.link.transport.address().path),
+        path: format!(
+            "{}/apps/?regions={NO_OTHER_REGION}",
+            errand.link.transport.address().path
+        ),
         body: Bytes::new(),
         compressed: false,
         within: errand.settings.copy_timeout,
