@@ -1,8 +1,12 @@
 //! A Eureka client for Rust services. **Under construction.**
 
+pub mod cache;
 pub mod call;
 #[cfg(feature = "http")]
 mod driver;
 mod server;
 
+#[cfg(feature = "http")]
+pub use cache::Cache;
+pub use cache::View;
 pub use server::{Server, ServerError};
