@@ -4,9 +4,11 @@ pub mod cache;
 pub mod call;
 #[cfg(feature = "http")]
 mod driver;
+mod endpoints;
 mod server;
 
 #[cfg(feature = "http")]
 pub use cache::Cache;
 pub use cache::View;
+pub use endpoints::{EndpointStats, Endpoints, EndpointsConfig, Failure, Use};
 pub use server::{Server, ServerError};
