@@ -1,5 +1,6 @@
 //! A Eureka client for Rust services. **Under construction.**
 
+pub mod balance;
 pub mod cache;
 pub mod call;
 #[cfg(feature = "http")]
