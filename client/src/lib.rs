@@ -1,5 +1,6 @@
 //! A Eureka client for Rust services. **Under construction.**
 
+pub mod agent;
 pub mod balance;
 pub mod cache;
 pub mod call;
@@ -8,6 +9,7 @@ mod driver;
 mod endpoints;
 mod server;
 
+pub use agent::{Agent, AgentConfig, Consume, Provide, Regions};
 #[cfg(feature = "http")]
 pub use cache::Cache;
 pub use cache::View;

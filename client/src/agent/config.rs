@@ -1,0 +1,159 @@
+//! What an agent is to do: provide an instance, consume a registry, or both.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use eureka_registry_core::Instance;
+
+use crate::call::Scope;
+use crate::endpoints::EndpointsConfig;
+
+/// What an agent is to do, and with which patience.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct AgentConfig {
+    /// The instance to register; `None` registers nothing.
+    pub provide: Option<Provide>,
+    /// What to read; `None` reads nothing.
+    pub consume: Option<Consume>,
+    /// How servers are chosen.
+    pub endpoints: EndpointsConfig,
+    /// How long a request may take, from the beginning to the last byte of the answer: 5 s. A long poll has this beyond
+    /// its waiting.
+    pub request_timeout: Duration,
+    /// What randomness is drawn from: jitter, and the order of servers.
+    pub seed: u64,
+}
+
+impl Default for AgentConfig {
+    fn default() -> Self {
+        Self {
+            provide: None,
+            consume: None,
+            endpoints: EndpointsConfig::default(),
+            request_timeout: Duration::from_secs(5),
+            seed: 0,
+        }
+    }
+}
+
+impl AgentConfig {
+    /// Neither provides nor consumes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Registers an instance.
+    #[must_use]
+    pub fn provide(self, provide: Provide) -> Self {
+        Self {
+            provide: Some(provide),
+            ..self
+        }
+    }
+
+    /// Reads a registry.
+    #[must_use]
+    pub fn consume(self, consume: Consume) -> Self {
+        Self {
+            consume: Some(consume),
+            ..self
+        }
+    }
+
+    /// With this seed.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        Self { seed, ..self }
+    }
+}
+
+/// An instance to register and to keep registered.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Provide {
+    /// What to register, with whatever status it has: STARTING, too, is registered.
+    pub instance: Instance,
+    /// How long leaving may take in all: 5 s.
+    pub leave_within: Duration,
+    /// How often the owner is asked for the health of the instance; `None`: never.
+    pub health_interval: Option<Duration>,
+    /// Whether leaving tells the servers (DOWN, then a cancel). If not, what is registered stays until its lease runs out,
+    /// as with Java's `shouldUnregisterOnShutdown=false`: for restarts that are quicker than the lease.
+    pub unregister: bool,
+}
+
+impl Provide {
+    /// This instance, without health checks.
+    pub fn new(instance: Instance) -> Self {
+        Self {
+            instance,
+            leave_within: Duration::from_secs(5),
+            health_interval: None,
+            unregister: true,
+        }
+    }
+}
+
+/// What to read, and how.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Consume {
+    /// All instances, or those of one virtual address.
+    pub scope: Scope,
+    /// Of which regions.
+    pub regions: Regions,
+    /// How often a server without a feed is asked, at most (times 0.85 to 1): 30 s.
+    pub interval: Duration,
+    /// Whether deltas are used between full lists.
+    pub delta: bool,
+    /// Whether the feed of changes is used where a server has one.
+    pub feed: bool,
+    /// How often a full list is fetched in any case: 15 min.
+    pub full_interval: Duration,
+    /// How long servers keep what deltas tell: 180 s. After a longer gap a full list is fetched.
+    pub delta_retention: Duration,
+    /// For how long an empty list must be confirmed before it takes the place of one that is not empty: 90 s.
+    pub hold_empty: Duration,
+}
+
+impl Default for Consume {
+    fn default() -> Self {
+        Self {
+            scope: Scope::All,
+            regions: Regions::Local,
+            interval: Duration::from_secs(30),
+            delta: true,
+            feed: true,
+            full_interval: Duration::from_secs(15 * 60),
+            delta_retention: Duration::from_secs(180),
+            hold_empty: Duration::from_secs(90),
+        }
+    }
+}
+
+/// The regions whose instances are read.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub enum Regions {
+    /// What the server gives by itself: its own region, and others beside it if it is configured so.
+    #[default]
+    Local,
+    /// The server's own region and these.
+    Named(Vec<Arc<str>>),
+    /// The server's own region only.
+    Own,
+}
+
+impl Regions {
+    /// The name of a region that nobody has: whoever asks for it alone gets the server's own region and no other.
+    pub const NOBODY: &str = "none-but-your-own";
+
+    /// As the query names them.
+    pub(crate) fn query(&self) -> Arc<[Arc<str>]> {
+        match self {
+            Self::Local => Arc::default(),
+            Self::Named(names) => names.iter().cloned().collect(),
+            Self::Own => Arc::new([Arc::from(Self::NOBODY)]),
+        }
+    }
+}
