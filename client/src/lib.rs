@@ -13,5 +13,7 @@ pub use agent::{Agent, AgentConfig, Consume, Provide, Regions};
 #[cfg(feature = "http")]
 pub use cache::Cache;
 pub use cache::View;
+#[cfg(feature = "http")]
+pub use driver::{Pool, PoolConfig, PoolStats};
 pub use endpoints::{EndpointStats, Endpoints, EndpointsConfig, Failure, Use};
 pub use server::{Server, ServerError};

@@ -40,7 +40,7 @@ impl Clock {
 
 /// Time since 1970; zero on a machine whose clock stands before that.
 #[allow(clippy::disallowed_methods)] // This is the one place.
-fn since_epoch() -> Duration {
+pub(crate) fn since_epoch() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
