@@ -1,6 +1,18 @@
 //! The client itself: one task for each, which asks the agent what to do and does it over HTTP.
 
+mod builder;
+mod client;
 pub(crate) mod clock;
+mod health;
 mod http;
+mod publishing;
+mod registration;
+mod report;
+mod requests;
+mod shared;
+mod task;
 
+pub use builder::{BuildError, Builder};
+pub use client::{Client, Facts};
 pub use http::{Pool, PoolConfig, PoolStats};
+pub use registration::RegistrationHandle;

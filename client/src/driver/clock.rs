@@ -28,14 +28,6 @@ impl Clock {
             wall: Wall(millis(since_epoch())),
         }
     }
-
-    /// When the timer of a moment goes off.
-    pub(crate) fn instant(self, moment: Mono) -> Instant {
-        let far = Duration::from_secs(86_400);
-        // tokio's timers end after two years; whoever waits for something later looks again.
-        let wait = moment.since(self.now().mono).min(far);
-        Instant::now() + wait
-    }
 }
 
 /// Time since 1970; zero on a machine whose clock stands before that.

@@ -1,0 +1,291 @@
+//! What a client is to do, and its start.
+
+use std::fmt;
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use eureka_registry_core::{Instance, Status};
+use tokio::runtime::Handle;
+
+use super::client::Client;
+use super::clock::Clock;
+use super::health::{Health, Hook};
+use super::http::Pool;
+use super::publishing::Publishing;
+use super::requests::Requests;
+use super::shared::Shared;
+use super::task::Task;
+use crate::agent::{Agent, AgentConfig, Consume, Provide, Regions};
+use crate::cache::Publisher;
+use crate::cache::copy::DiskCopy;
+use crate::call::Scope;
+use crate::server::{Server, ServerError};
+
+/// How often a health hook is asked unless its owner says so, and how long it may take.
+const HEALTH_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a client is to do. Everything has a default but the servers, and what to do: [`register`](Self::register),
+/// [`discover`](Self::discover), or both.
+#[must_use]
+pub struct Builder {
+    servers: Vec<Arc<Server>>,
+    problem: Option<BuildError>,
+    zone: Option<Arc<str>>,
+    instance: Option<Instance>,
+    leave_within: Option<Duration>,
+    unregister: bool,
+    health: Option<(Duration, Hook)>,
+    consume: Option<Consume>,
+    pool: Option<Pool>,
+    request_timeout: Option<Duration>,
+    seed: Option<u64>,
+    disk_copy: Option<PathBuf>,
+}
+
+/// Why a client did not start. Nothing was sent.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The URL of a server makes no sense.
+    Server(ServerError),
+    /// No server was named.
+    NoServers,
+    /// Neither [`Builder::register`] nor [`Builder::discover`] was called.
+    NothingToDo,
+    /// There is no tokio runtime around.
+    NoRuntime,
+}
+
+impl Builder {
+    pub(super) fn new() -> Self {
+        Self {
+            servers: Vec::new(),
+            problem: None,
+            zone: None,
+            instance: None,
+            leave_within: None,
+            unregister: true,
+            health: None,
+            consume: None,
+            pool: None,
+            request_timeout: None,
+            seed: None,
+            disk_copy: None,
+        }
+    }
+
+    /// One more server: `http[s]://[name:password@]host[:port]/eureka/`. A URL that makes no sense is the error of
+    /// [`start`](Self::start).
+    pub fn server(self, url: &str) -> Self {
+        self.parsed(Server::parse(url))
+    }
+
+    /// One more server, said to be in a zone: see [`zone`](Self::zone).
+    pub fn server_in_zone(self, url: &str, zone: &str) -> Self {
+        self.parsed(Server::parse(url).map(|server| server.in_zone(zone)))
+    }
+
+    /// More servers. Ten thousand clients in one process share them like this.
+    pub fn servers(mut self, servers: impl IntoIterator<Item = Arc<Server>>) -> Self {
+        self.servers.extend(servers);
+        self
+    }
+
+    /// The zone of this client: servers there are asked first.
+    pub fn zone(mut self, zone: &str) -> Self {
+        self.zone = Some(zone.into());
+        self
+    }
+
+    /// Registers this instance, keeps it registered, and cancels it at the end. Its lease says how often it renews.
+    pub fn register(mut self, instance: Instance) -> Self {
+        self.instance = Some(instance);
+        self
+    }
+
+    /// How long leaving may take in all; 5 s unless it is said.
+    pub fn leave_within(mut self, within: Duration) -> Self {
+        self.leave_within = Some(within);
+        self
+    }
+
+    /// Whether the instance is cancelled at the end; it is unless this says `false`, and then its lease runs out.
+    pub fn unregister(mut self, unregister: bool) -> Self {
+        self.unregister = unregister;
+        self
+    }
+
+    /// Asks how the instance is, before it registers and then so often. The answer is its status; `None` leaves it as it
+    /// is, and so do STARTING and OUT_OF_SERVICE, which the owner has set. The hook runs as a task of its own, one at a time.
+    /// If it panics, or takes longer than 5 s, the instance is DOWN.
+    pub fn health<F, A>(mut self, interval: Duration, hook: F) -> Self
+    where
+        F: Fn() -> A + Send + Sync + 'static,
+        A: Future<Output = Option<Status>> + Send + 'static,
+    {
+        self.health = Some((interval, Hook::new(HEALTH_WITHIN, hook)));
+        self
+    }
+
+    /// Keeps a copy of the registry: see [`Client::cache`].
+    pub fn discover(mut self) -> Self {
+        self.consume.get_or_insert_default();
+        self
+    }
+
+    /// Discovers, but a part of the registry only.
+    pub fn scope(self, scope: Scope) -> Self {
+        self.consuming(|consume| consume.scope = scope)
+    }
+
+    /// Discovers, and says of which regions.
+    pub fn regions(self, regions: Regions) -> Self {
+        self.consuming(|consume| consume.regions = regions)
+    }
+
+    /// Discovers, and says how often servers without a change feed are asked; 30 s unless it is said.
+    pub fn fetch_interval(self, interval: Duration) -> Self {
+        self.consuming(|consume| consume.interval = interval)
+    }
+
+    /// Discovers, and says whether changes are followed as they happen where the server can tell them. They are, unless this
+    /// says `false`: then every server is polled.
+    pub fn feed(self, feed: bool) -> Self {
+        self.consuming(|consume| consume.feed = feed)
+    }
+
+    /// Discovers, and keeps a copy of what is known in this file, for a start when no server can be reached. A file that is
+    /// no copy, or not this client's, is not used; the next copy replaces it.
+    pub fn disk_copy(mut self, path: impl Into<PathBuf>) -> Self {
+        self.disk_copy = Some(path.into());
+        self.discover()
+    }
+
+    /// The connections to use. Clients that are given clones of one pool share them; a client that is given none has its
+    /// own.
+    pub fn pool(mut self, pool: Pool) -> Self {
+        self.pool = Some(pool);
+        self
+    }
+
+    /// For a request from its beginning to the last byte of its answer; 5 s unless it is said.
+    pub fn request_timeout(mut self, within: Duration) -> Self {
+        self.request_timeout = Some(within);
+        self
+    }
+
+    /// The seed of all randomness: which server is taken, and by how much times differ from each other. Drawn from the
+    /// operating system unless it is given.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Starts the client as a task of the runtime around. Nothing has been sent when this returns: see
+    /// [`RegistrationHandle::wait_registered`](super::RegistrationHandle::wait_registered) and
+    /// [`Cache::ready`](crate::cache::Cache::ready).
+    pub fn start(self) -> Result<Client, BuildError> {
+        let runtime = Handle::try_current().map_err(|_| BuildError::NoRuntime)?;
+        if let Some(problem) = self.problem {
+            return Err(problem);
+        }
+        if self.servers.is_empty() {
+            return Err(BuildError::NoServers);
+        }
+        if self.instance.is_none() && self.consume.is_none() {
+            return Err(BuildError::NothingToDo);
+        }
+        let clock = Clock::start();
+        let copy = self
+            .disk_copy
+            .zip(self.consume.as_ref())
+            .map(|(path, consume)| Arc::new(DiskCopy::new(path, &consume.scope, &consume.regions.query())));
+        let discovers = self.consume.is_some();
+
+        let mut config = AgentConfig::new().seed(self.seed.unwrap_or_else(draw));
+        config.endpoints.zone = self.zone;
+        config.request_timeout = self.request_timeout.unwrap_or(config.request_timeout);
+        config.consume = self.consume;
+        config.provide = self.instance.map(|instance| {
+            let mut provide = Provide::new(instance);
+            provide.leave_within = self.leave_within.unwrap_or(provide.leave_within);
+            provide.unregister = self.unregister;
+            provide.health_interval = self.health.as_ref().map(|(interval, _)| *interval);
+            provide
+        });
+        let agent = Agent::new(clock.now(), config, self.servers);
+        let shared = Arc::new(Shared::new(clock, agent));
+        let (cache, publishing) = if discovers {
+            let publisher = Publisher::new(move || clock.now());
+            let cache = publisher.cache();
+            (
+                Some(cache),
+                Some(Publishing::start(Arc::clone(&shared), publisher, copy)),
+            )
+        } else {
+            (None, None)
+        };
+        let task = Task {
+            shared: Arc::clone(&shared),
+            pool: self.pool.unwrap_or_default(),
+            requests: Requests::default(),
+            publishing,
+            health: self.health.map(|(_, hook)| Health::new(hook)),
+        };
+        Ok(Client::new(shared, cache, runtime.spawn(task.run())))
+    }
+
+    fn parsed(mut self, server: Result<Server, ServerError>) -> Self {
+        match server {
+            Ok(server) => self.servers.push(Arc::new(server)),
+            Err(error) => {
+                // The first mistake is the one to be told.
+                self.problem.get_or_insert(BuildError::Server(error));
+            }
+        }
+        self
+    }
+
+    fn consuming(mut self, change: impl FnOnce(&mut Consume)) -> Self {
+        change(self.consume.get_or_insert_default());
+        self
+    }
+}
+
+/// From the operating system, by way of the keys that every map is given.
+fn draw() -> u64 {
+    RandomState::new().hash_one(())
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("servers", &self.servers)
+            .field("registers", &self.instance.as_ref().map(Instance::key))
+            .field("discovers", &self.consume)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(error) => error.fmt(f),
+            Self::NoServers => f.write_str("the client was told of no server"),
+            Self::NothingToDo => f.write_str("the client is neither to register nor to discover"),
+            Self::NoRuntime => f.write_str("a client is started inside a tokio runtime"),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Server(error) => Some(error),
+            Self::NoServers | Self::NothingToDo | Self::NoRuntime => None,
+        }
+    }
+}
