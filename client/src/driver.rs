@@ -11,8 +11,12 @@ mod report;
 mod requests;
 mod shared;
 mod task;
+#[cfg(feature = "tls")]
+mod tls;
 
 pub use builder::{BuildError, Builder};
 pub use client::{Client, Facts};
 pub use http::{Pool, PoolConfig, PoolStats};
 pub use registration::RegistrationHandle;
+#[cfg(feature = "tls")]
+pub use tls::{Tls, TlsError};

@@ -113,5 +113,7 @@ pub use cache::Cache;
 pub use cache::View;
 #[cfg(feature = "http")]
 pub use driver::{BuildError, Builder, Client, Facts, Pool, PoolConfig, PoolStats, RegistrationHandle};
+#[cfg(feature = "tls")]
+pub use driver::{Tls, TlsError};
 pub use endpoints::{EndpointStats, Endpoints, EndpointsConfig, Failure, Use};
 pub use server::{Server, ServerError};

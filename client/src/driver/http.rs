@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::{Extensions, Response};
 use http_body_util::Full;
-use hyper_util::client::legacy::Client;
+use hyper::body::Incoming;
+use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
@@ -17,11 +19,15 @@ mod connector;
 mod feed;
 mod message;
 
+#[cfg(feature = "tls")]
+use super::tls::Tls;
 use crate::call::{Answer, Call, Request};
-use connector::Connector;
+use connector::{Answered, Connector};
 
 /// Characters of a reason at most.
-pub(super) const WHY: usize = 300;
+const WHY: usize = 300;
+/// Headers of an answer at most.
+const HEADERS_MAX: usize = 100;
 
 /// How a [`Pool`] connects.
 #[derive(Clone, Debug)]
@@ -29,7 +35,7 @@ pub(super) const WHY: usize = 300;
 pub struct PoolConfig {
     /// Requests under way at once; more wait for their turn. Questions to a change feed, which wait for what happens, do not count.
     pub connections: usize,
-    /// How long a connection may take.
+    /// How long a connection may take: name, TCP, TLS.
     pub connect_timeout: Duration,
     /// A connection that was idle for so long is closed.
     pub idle_timeout: Duration,
@@ -37,6 +43,9 @@ pub struct PoolConfig {
     pub max_body: usize,
     /// What the client calls itself: `DiscoveryIdentity-Name`.
     pub identity: Arc<str>,
+    /// Whom to trust, and what to show.
+    #[cfg(feature = "tls")]
+    pub tls: Tls,
 }
 
 impl Default for PoolConfig {
@@ -47,6 +56,8 @@ impl Default for PoolConfig {
             idle_timeout: Duration::from_secs(45),
             max_body: 256 << 20,
             identity: "DefaultClient".into(),
+            #[cfg(feature = "tls")]
+            tls: Tls::system(),
         }
     }
 }
@@ -57,11 +68,14 @@ pub struct Pool(Arc<Inner>);
 
 struct Inner {
     client: Client<Connector, Full<Bytes>>,
+    /// Keeps no connection.
+    fresh: Client<Connector, Full<Bytes>>,
     config: PoolConfig,
     slots: Semaphore,
     sent: AtomicU64,
     waited: AtomicU64,
     timed_out: AtomicU64,
+    sent_again: AtomicU64,
 }
 
 /// What a [`Pool`] counted.
@@ -74,24 +88,33 @@ pub struct PoolStats {
     pub waited: u64,
     /// Requests that were not answered in time, or had no turn in time.
     pub timed_out: u64,
+    /// Requests sent again at once over a new connection, because the server had closed the one they went over.
+    pub sent_again: u64,
 }
 
 impl Pool {
     /// No connection yet; they come as they are needed.
     pub fn new(config: PoolConfig) -> Self {
+        let connector = Connector::new(&config);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(config.idle_timeout)
             .pool_max_idle_per_host(config.connections)
-            .http1_max_headers(100)
-            .build(Connector::new(&config));
+            .http1_max_headers(HEADERS_MAX)
+            .build(connector.clone());
+        let fresh = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .http1_max_headers(HEADERS_MAX)
+            .build(connector);
         Self(Arc::new(Inner {
             client,
-            slots: Semaphore::new(config.connections.max(1)),
+            fresh,
+            slots: Semaphore::new(config.connections.clamp(1, Semaphore::MAX_PERMITS)),
             config,
             sent: AtomicU64::new(0),
             waited: AtomicU64::new(0),
             timed_out: AtomicU64::new(0),
+            sent_again: AtomicU64::new(0),
         }))
     }
 
@@ -113,16 +136,13 @@ impl Pool {
             sent: self.0.sent.load(Ordering::Relaxed),
             waited: self.0.waited.load(Ordering::Relaxed),
             timed_out: self.0.timed_out.load(Ordering::Relaxed),
+            sent_again: self.0.sent_again.load(Ordering::Relaxed),
         }
     }
 }
 
 impl Inner {
     async fn exchange(&self, request: &Request) -> Answer {
-        let message = match message::of(request, &self.config.identity) {
-            Ok(message) => message,
-            Err(why) => return Answer::Unreachable(why),
-        };
         // A question that waits for changes must not keep others from renewing.
         let waits = matches!(request.call, Call::Changes { .. });
         let _slot = match (waits, self.slots.try_acquire()) {
@@ -134,11 +154,41 @@ impl Inner {
             }
         };
         self.sent.fetch_add(1, Ordering::Relaxed);
-        match self.client.request(message).await {
+        match self.respond(request).await {
             Ok(response) => answer::of(&request.call, response, self.config.max_body).await,
-            Err(error) => Answer::Unreachable(reason(&error)),
+            Err(why) => Answer::Unreachable(why),
         }
     }
+
+    /// The head of an answer.
+    ///
+    /// That a server closed a connection from earlier says nothing about it: the request goes over a new one, once. All
+    /// requests of an agent may be done twice.
+    async fn respond(&self, request: &Request) -> Result<Response<Incoming>, String> {
+        let message = message::of(request, &self.config.identity)?;
+        let response = match self.client.request(message).await {
+            Err(error) if was_kept(&error) => {
+                self.sent_again.fetch_add(1, Ordering::Relaxed);
+                let message = message::of(request, &self.config.identity)?;
+                self.fresh.request(message).await
+            }
+            response => response,
+        };
+        let response = response.map_err(|error| reason(&error))?;
+        if let Some(answered) = response.extensions().get::<Answered>() {
+            answered.set();
+        }
+        Ok(response)
+    }
+}
+
+/// Whether a request failed on a connection that had brought an answer before.
+fn was_kept(error: &Error) -> bool {
+    let mut extensions = Extensions::new();
+    if let Some(connection) = error.connect_info() {
+        connection.get_extras(&mut extensions);
+    }
+    extensions.get::<Answered>().is_some_and(Answered::get)
 }
 
 impl Default for Pool {

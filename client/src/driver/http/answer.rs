@@ -1,6 +1,7 @@
 //! An answer of HTTP as what came of a call.
 
 use std::io::Read as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,53 +9,62 @@ use eureka_registry_core::wire::{Format, read_applications};
 use flate2::read::MultiGzDecoder;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
-use http_body_util::{BodyExt as _, Limited};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::{Body as _, Incoming};
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
 use super::{clipped, feed, reason};
 use crate::call::{Answer, Call};
 use crate::driver::clock;
 
-/// Longer answers are unpacked and read by a thread that may block.
+/// Longer answers are read by a thread that may block, and packed ones from a sixteenth of it.
 const HEAVY: usize = 256 << 10;
+/// Of a body that is not needed, so much is read.
+const REST_MAX: usize = 64 << 10;
+/// For so long.
+const REST_WITHIN: Duration = Duration::from_millis(100);
 
 pub(super) async fn of(call: &Call, response: Response<Incoming>, longest: usize) -> Answer {
     let (head, body) = response.into_parts();
-    let status = head.status;
     let reads = matches!(
         call,
         Call::Fetch { .. } | Call::Delta { .. } | Call::Changes { .. }
     );
-    match status {
-        status if status.is_success() && reads => {}
-        status if status.is_success() => {
-            // Nothing is needed of the body; read to its end, the connection can be used again.
-            let read = Limited::new(body, HEAVY).collect().await;
-            drop(read);
-            return Answer::Done;
-        }
-        StatusCode::NOT_MODIFIED if matches!(call, Call::Fetch { .. }) => return Answer::Unchanged,
-        StatusCode::GONE if matches!(call, Call::Changes { .. }) => return Answer::Gone,
-        StatusCode::NOT_FOUND => {
-            drop(Limited::new(body, HEAVY).collect().await);
-            return Answer::NotFound;
-        }
-        status => {
-            return Answer::Refused {
-                status: status.as_u16(),
-                retry_after: retry_after(&head.headers),
-            };
-        }
+    let answer = match head.status {
+        StatusCode::OK if reads => return take(call, head.headers, body, longest).await,
+        status if status.is_success() && !reads => Answer::Done,
+        // Nothing was held that could be current if none was named.
+        StatusCode::NOT_MODIFIED if matches!(call, Call::Fetch { held: Some(_), .. }) => Answer::Unchanged,
+        StatusCode::GONE if matches!(call, Call::Changes { .. }) => Answer::Gone,
+        StatusCode::NOT_FOUND => Answer::NotFound,
+        status => Answer::Refused {
+            status: status.as_u16(),
+            retry_after: retry_after(&head.headers),
+        },
+    };
+    // The status has said it all. Read to its end, the connection can be used again; but that is not worth waiting for.
+    let rest = Limited::new(body, REST_MAX).collect();
+    drop(timeout(REST_WITHIN, rest).await);
+    answer
+}
+
+async fn take(call: &Call, headers: HeaderMap, body: Incoming, longest: usize) -> Answer {
+    let most = u64::try_from(longest).unwrap_or(u64::MAX);
+    if body.size_hint().lower() > most {
+        return too_long(longest);
     }
     let bytes = match Limited::new(body, longest).collect().await {
         Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => return too_long(longest),
         Err(error) => return Answer::Unreachable(reason(&*error)),
     };
-    let call = call.clone();
-    if bytes.len() < HEAVY {
-        return read(&call, &head.headers, &bytes, longest);
+    let packed = headers.contains_key(CONTENT_ENCODING);
+    if bytes.len() < if packed { HEAVY / 16 } else { HEAVY } {
+        return read(call, &headers, &bytes, longest);
     }
-    let read = tokio::task::spawn_blocking(move || read(&call, &head.headers, &bytes, longest));
+    let call = call.clone();
+    let read = spawn_blocking(move || read(&call, &headers, &bytes, longest));
     read.await
         .unwrap_or_else(|error| Answer::Garbage(clipped(&format!("the answer could not be read: {error}"))))
 }
@@ -68,7 +78,7 @@ fn read(call: &Call, headers: &HeaderMap, bytes: &Bytes, longest: usize) -> Answ
                 unpacked = text;
                 &unpacked[..]
             }
-            Err(why) => return Answer::Garbage(clipped(&why)),
+            Err(answer) => return answer,
         },
         Some(_) => return Answer::Garbage("the answer is compressed in a way that was not asked for".into()),
     };
@@ -78,9 +88,9 @@ fn read(call: &Call, headers: &HeaderMap, bytes: &Bytes, longest: usize) -> Answ
             Err(error) => Answer::Garbage(clipped(&format!("no answer of a change feed: {error}"))),
         };
     }
-    let format = match headers.get(CONTENT_TYPE).and_then(|text| text.to_str().ok()) {
-        Some(text) if text.contains("xml") => Format::Xml,
-        Some(_) | None => Format::Json,
+    let format = match format(headers, bytes) {
+        Some(format) => format,
+        None => return Answer::Garbage("a page of HTML and no list of applications".into()),
     };
     match read_applications(format, bytes) {
         Ok(applications) => Answer::List {
@@ -91,20 +101,41 @@ fn read(call: &Call, headers: &HeaderMap, bytes: &Bytes, longest: usize) -> Answ
     }
 }
 
-fn gunzip(packed: &[u8], longest: usize) -> Result<Vec<u8>, String> {
+/// What a body is, by what is said of it or else by its first character; `None` for a page that is for eyes.
+fn format(headers: &HeaderMap, bytes: &[u8]) -> Option<Format> {
+    let said = headers
+        .get(CONTENT_TYPE)
+        .and_then(|text| text.to_str().ok())
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let begins = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
+    match (begins, &*said) {
+        (_, said) if said.contains("html") => None,
+        (_, said) if said.contains("json") => Some(Format::Json),
+        (_, said) if said.contains("xml") => Some(Format::Xml),
+        (Some(b'<'), _) => Some(Format::Xml),
+        (Some(_) | None, _) => Some(Format::Json),
+    }
+}
+
+fn gunzip(packed: &[u8], longest: usize) -> Result<Vec<u8>, Answer> {
     let mut text = Vec::new();
     let most = u64::try_from(longest).unwrap_or(u64::MAX);
     MultiGzDecoder::new(packed)
         .take(most.saturating_add(1))
         .read_to_end(&mut text)
-        .map_err(|error| format!("the answer cannot be unpacked: {error}"))?;
+        .map_err(|error| Answer::Garbage(clipped(&format!("the answer cannot be unpacked: {error}"))))?;
     if text.len() > longest {
-        return Err(format!("the answer is longer than {longest} bytes"));
+        return Err(too_long(longest));
     }
     Ok(text)
 }
 
-fn tag(headers: &HeaderMap) -> Option<std::sync::Arc<str>> {
+fn too_long(longest: usize) -> Answer {
+    Answer::Garbage(format!("the answer is longer than {longest} bytes"))
+}
+
+fn tag(headers: &HeaderMap) -> Option<Arc<str>> {
     let text = headers.get(ETAG)?.to_str().ok()?;
     (!text.is_empty()).then(|| text.into())
 }

@@ -1,6 +1,5 @@
 //! The answers of a change feed, `/api/v1/changes`.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -168,10 +167,12 @@ impl<'de> Visitor<'de> for PairsVisitor {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Pairs, M::Error> {
-        let mut pairs = Metadata::default();
-        while let Some((key, value)) = map.next_entry::<Cow<'de, str>, Cow<'de, str>>()? {
-            pairs.insert(&key, &value);
+        let mut told = Vec::new();
+        while let Some(pair) = map.next_entry::<Arc<str>, Arc<str>>()? {
+            told.push(pair);
         }
+        let mut pairs = Metadata::default();
+        pairs.extend(told);
         Ok(Pairs(pairs))
     }
 }

@@ -28,6 +28,8 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'~');
 /// Changes asked for at once: as many as our servers give.
 const CHANGES: usize = 1_000;
+/// As long as our servers wait.
+const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The request, or why there is none.
 pub(super) fn of(request: &Request, identity: &str) -> Result<Message<Full<Bytes>>, String> {
@@ -111,7 +113,10 @@ fn changes(eureka: &str, since: Option<&str>, filter: Option<&str>, wait: Durati
         .iter()
         .find_map(|end| eureka.strip_suffix(end))
         .unwrap_or(eureka);
-    let mut path = format!("{root}api/v1/changes?limit={CHANGES}&wait={}ms", wait.as_millis());
+    let mut path = format!(
+        "{root}api/v1/changes?limit={CHANGES}&wait={}ms",
+        wait.min(WAIT_MAX).as_millis()
+    );
     for (name, value) in [("since", since), ("filter", filter)] {
         if let Some(value) = value {
             write!(path, "&{name}={}", segment(value)).expect("writing to a string cannot fail");
