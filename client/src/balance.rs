@@ -14,11 +14,15 @@
 //!
 //! What is reported on an instance is forgotten when it leaves the list, is not UP any more, or is called elsewhere.
 
+#[cfg(feature = "http")]
+mod balancer;
 mod outliers;
 mod rotation;
 mod target;
 mod zones;
 
+#[cfg(feature = "http")]
+pub use balancer::{Absence, Balancer, NoInstance, Pick};
 pub use outliers::Outliers;
 pub use rotation::{BalanceConfig, Feedback, Figures, Listed, Picked, Rotation};
 pub use target::{Addressing, Endpoint, Target};

@@ -102,6 +102,10 @@ pub mod agent;
 pub mod balance;
 pub mod cache;
 pub mod call;
+#[cfg(feature = "caller")]
+pub mod caller;
+#[cfg(feature = "tower")]
+pub mod discover;
 #[cfg(feature = "http")]
 mod driver;
 mod endpoints;

@@ -1,6 +1,7 @@
 //! Who is next: the rules of balancing as a machine without clock, lock or cache.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use eureka_registry_core::{Instance, InstanceKey, Mono, Now, Status};
@@ -19,9 +20,9 @@ pub struct BalanceConfig {
     pub zones: Zones,
     /// When an instance is left out.
     pub outliers: Outliers,
-    /// Of the order in which instances take turns. Equal seeds and calls give equal picks, so callers that start at the
-    /// same time need different ones.
-    pub seed: u64,
+    /// Of the order in which instances take turns: equal seeds and calls give equal picks. `None` draws one, so that
+    /// callers that start together begin at different places.
+    pub seed: Option<u64>,
 }
 
 /// Instances that take turns. [`Balancer`](super::Balancer) is this with a cache and a clock.
@@ -148,7 +149,8 @@ const AMONG_EQUALS: u32 = 1 << 31;
 impl Rotation {
     /// Nobody.
     pub fn new(config: BalanceConfig) -> Self {
-        let mut rng = fastrand::Rng::with_seed(config.seed);
+        let seed = config.seed.unwrap_or_else(drawn);
+        let mut rng = fastrand::Rng::with_seed(seed);
         Self {
             config,
             entries: Vec::new(),
@@ -413,6 +415,11 @@ impl Picked {
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
+}
+
+/// A seed that is different each time: hash maps' keys are.
+fn drawn() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// Takes the first one that was not tried, and puts it at the end.

@@ -29,7 +29,7 @@ fn several(count: usize, zone: &str) -> Vec<Arc<Instance>> {
 
 fn seeded(seed: u64) -> BalanceConfig {
     let mut config = BalanceConfig::default();
-    config.seed = seed;
+    config.seed = Some(seed);
     config
 }
 

@@ -3,4 +3,12 @@
 
 mod balance;
 #[cfg(feature = "http")]
+mod balancer;
+#[cfg(feature = "http")]
 mod cache;
+#[cfg(feature = "caller")]
+mod caller;
+#[cfg(feature = "tower")]
+mod discover;
+#[cfg(feature = "http")]
+mod listed;
