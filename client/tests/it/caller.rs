@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use eureka_client::balance::{Absence, BalanceConfig};
@@ -45,6 +47,24 @@ struct Network {
     seen: Arc<Mutex<Vec<Request<&'static str>>>>,
 }
 
+/// The HTTP client of the calls.
+#[derive(Clone)]
+struct Wire(Network);
+
+impl Service<Request<&'static str>> for Wire {
+    type Response = Response<()>;
+    type Error = Trouble;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<()>, Trouble>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Trouble>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<&'static str>) -> Self::Future {
+        Box::pin(self.0.clone().answer(request))
+    }
+}
+
 impl Network {
     /// Other hosts answer 200.
     fn of<const N: usize>(hosts: [(&str, Host); N]) -> Self {
@@ -54,26 +74,11 @@ impl Network {
         }
     }
 
-    fn caller(
-        &self,
-        listed: &Listed,
-    ) -> Caller<
-        impl Service<
-            Request<&'static str>,
-            Response = Response<()>,
-            Error = Trouble,
-            Future: Future<Output = Result<Response<()>, Trouble>> + Send,
-        > + Clone
-        + Send
-        + 'static,
-        Trouble,
-    > {
-        let network = self.clone();
-        let service = service_fn(move |request| network.clone().answer(request));
+    fn caller(&self, listed: &Listed) -> Caller<Wire, Trouble> {
         let mut config = BalanceConfig::default();
         config.seed = Some(1);
         let no_connection = |trouble: &Trouble| *trouble == Trouble::NoConnection;
-        Caller::new(listed.cache(), config, service, no_connection)
+        Caller::new(listed.cache(), config, Wire(self.clone()), no_connection)
     }
 
     async fn answer(self, request: Request<&'static str>) -> Result<Response<()>, Trouble> {
@@ -106,14 +111,11 @@ fn request(method: Method, uri: &str) -> Request<&'static str> {
     request.body("body").expect("a request")
 }
 
-async fn call<S>(
-    caller: &mut Caller<S, Trouble>,
+async fn call(
+    caller: &mut Caller<Wire, Trouble>,
     method: Method,
     uri: &str,
-) -> Result<Response<()>, CallError<Trouble>>
-where
-    Caller<S, Trouble>: Service<Request<&'static str>, Response = Response<()>, Error = CallError<Trouble>>,
-{
+) -> Result<Response<()>, CallError<Trouble>> {
     let ready = caller.ready().await?;
     ready.call(request(method, uri)).await
 }
