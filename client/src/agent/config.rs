@@ -5,8 +5,17 @@ use std::time::Duration;
 
 use eureka_registry_core::Instance;
 
+use super::fetcher::FEED_REST;
+use super::fetcher::FEED_WAIT;
+use super::pace::{JITTER, LONGEST_PAUSE, ROUND_TRIES};
 use crate::call::Scope;
 use crate::endpoints::EndpointsConfig;
+
+/// Nothing is asked more often than this, whatever is configured.
+pub(super) const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
+
+/// What a server is asked at most until it is known that it is no use, or that it is.
+const REQUESTS_OF_A_SERVER: u32 = 3;
 
 /// What an agent is to do, and with which patience.
 #[derive(Clone, Debug)]
@@ -59,6 +68,43 @@ impl AgentConfig {
             consume: Some(consume),
             ..self
         }
+    }
+
+    /// How old a view can be as long as one of so many servers is reached, serves lists, and answers each request within
+    /// [`request_timeout`](Self::request_timeout) (a long poll: within its waiting and that), while the others may fail in
+    /// any way and as slowly as they are allowed to. That is: two [`Event::Fetched`](super::Event::Fetched) never lie farther
+    /// apart, and what the later one shows is younger than that. Zero if nothing is read.
+    ///
+    /// It is the longest time between two reads, and what an answer takes; then up to three requests of each server (whether
+    /// it has a feed, what changed, and all of it if that does not fit), with a pause after three servers that failed.
+    ///
+    /// A registry that really became empty is believed only after more: see [`emptied_bound`](Self::emptied_bound).
+    pub fn staleness_bound(&self, servers: usize) -> Duration {
+        let Some(consume) = &self.consume else {
+            return Duration::ZERO;
+        };
+        let follows = consume.feed && !matches!(consume.regions, Regions::Named(_));
+        let waiting = if follows {
+            FEED_WAIT + FEED_REST
+        } else {
+            Duration::ZERO
+        };
+        let interval = consume.interval.max(SHORTEST_INTERVAL);
+        let servers = u32::try_from(servers.max(1)).unwrap_or(u32::MAX);
+        let pauses = (servers - 1) / ROUND_TRIES;
+        let pause = interval.min(LONGEST_PAUSE).mul_f64(1.0 + JITTER);
+        interval.max(waiting)
+            + self.request_timeout
+            + self.request_timeout * REQUESTS_OF_A_SERVER * servers
+            + pause * pauses
+    }
+
+    /// The same for a registry that lost its last instance all at once: an empty list counts as a failure for
+    /// [`Consume::hold_empty`], since a server that has just been restarted knows nobody. (Where a feed or a delta tells of
+    /// each instance that it is gone, they are gone at once.)
+    pub fn emptied_bound(&self, servers: usize) -> Duration {
+        let hold = self.consume.as_ref().map(|consume| consume.hold_empty);
+        self.staleness_bound(servers) * 2 + hold.unwrap_or_default()
     }
 
     /// With this seed.
