@@ -1,4 +1,65 @@
 //! The client as a machine without clock, thread or socket: it registers an instance, reads a registry, or both.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use eureka_client::agent::{Agent, AgentConfig, Event, Provide};
+//! use eureka_client::call::{Answer, Call};
+//! use eureka_client::Server;
+//! use eureka_registry_core::{Instance, Mono, Now, Wall};
+//!
+//! let now = Now { mono: Mono(0), wall: Wall(1_700_000_000_000) };
+//! let server = Arc::new(Server::parse("http://127.0.0.1:8761/eureka/")?);
+//! let instance = Instance::new("orders", "host-1:orders:8080", "host-1", "10.0.0.1");
+//! let mut agent = Agent::new(now, AgentConfig::new().provide(Provide::new(instance)), vec![server]);
+//!
+//! let request = agent.poll_request().expect("it registers at once");
+//! assert!(matches!(request.call, Call::Register(_)));
+//! // Whoever owns the agent sends it, and says what came of it.
+//! agent.handle_answer(now, request.id, Answer::Done);
+//! assert!(matches!(agent.poll_event(), Some(Event::Registered { .. })));
+//! let (renewal, _) = agent.poll_timeout().expect("the lease is to be renewed");
+//! assert!((27_000..=30_000).contains(&renewal.0));
+//! # Ok::<(), eureka_client::ServerError>(())
+//! ```
+//!
+//! # Rules for both sides
+//!
+//! * At most one write and one read are under way. Every request ends: its owner answers with [`Answer::TimedOut`] after
+//!   [`Request::within`].
+//! * What fails at one server is tried at the next one at once, at up to three; then comes a pause of 1 s that doubles with
+//!   each further round, up to 30 s, with a jitter of 20 %. Nobody is tried a second time before everybody else was.
+//! * A request that was not answered in time may have been carried out. All of them can be repeated without harm.
+//! * Steps of the wall clock have no effect but on dirty times, and those never go back.
+//!
+//! # Providing
+//!
+//! * It registers at once, with whatever status the instance has. Answers that say that the request is wrong (400, 413 and
+//!   the like) are not carried to other servers; it is tried again after 30 s, or with the next change.
+//! * The dirty time is that of the last change of content: the wall clock's, or one more than the one before if that is
+//!   later. Registering again after a 404 keeps it. Renewals name the one that was registered.
+//! * It renews on the interval of the instance, times 0.9 to 1. If that fails it goes on as said above and does not wait
+//!   for the next interval; pauses are shorter than that and than a third of the lease. 404: registers there at once.
+//! * Changes are registered at once: four, and one more every 5 s. Beyond that they wait and become one.
+//! * The owner is asked for the health before the first registration (which waits for 5 s at most) and then each
+//!   [`Provide::health_interval`]. STARTING and OUT_OF_SERVICE set by the owner are left alone.
+//! * It leaves by DOWN, then a cancel, at up to three servers, within [`Provide::leave_within`]. A write under way is waited
+//!   for during half of that. 404 counts as done, and so does nothing that was ever sent.
+//!
+//! # Consuming
+//!
+//! * A server that has a feed is followed: first its cursor, then a full list, then whatever lies behind the cursor, by long
+//!   polls of 25 s: one request, one answer, and what changes between two of them comes in one. Servers without a feed,
+//!   and those whose lists also have other regions, are polled.
+//! * A poll is due after the interval times 0.85 to 1. It is a delta, or a full list if another server was read before, if
+//!   the last success is longer ago than [`Consume::delta_retention`], if deltas are refused there, for virtual addresses,
+//!   and each [`Consume::full_interval`] (that, too, where a feed is followed).
+//! * After a delta the hash of all that is held is compared with the server's. If it differs, the delta is not shown and a
+//!   full list is fetched at once, but once an interval only. It is not compared if instances could not be understood.
+//! * A read that fails changes nothing of what is held. An empty list does not take the place of one that is not empty
+//!   before it was confirmed for [`Consume::hold_empty`]: a server that was just restarted knows nobody. Until then it
+//!   counts as a failure, and other servers are asked.
+//! * A feed that fails twice, while lists can be read, is left alone for five minutes.
+//! * How old a view can be is bounded: [`AgentConfig::staleness_bound`].
 
 mod config;
 mod event;

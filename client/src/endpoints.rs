@@ -179,15 +179,16 @@ impl Endpoints {
         Some(server)
     }
 
-    /// A server answered as it should.
+    /// A server answered as it should. One that is not listed any more is not kept for that.
     pub fn succeeded(&mut self, now: Now, purpose: Use, server: &Arc<Server>) {
-        if let Some(entry) = self.entry(server) {
-            entry.failures = 0;
-            if purpose == Use::Read {
-                entry.free_for_reads = now.mono;
-            }
-            entry.free = now.mono;
+        let Some(entry) = self.entry(server) else {
+            return;
+        };
+        entry.failures = 0;
+        if purpose == Use::Read {
+            entry.free_for_reads = now.mono;
         }
+        entry.free = now.mono;
         if self.pin(purpose).server.is_none() {
             self.keep(now, purpose, server);
         }

@@ -1,6 +1,7 @@
 //! Tests of the client from outside: one module for each part.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod agent;
 mod balance;
 #[cfg(feature = "http")]
 mod balancer;

@@ -173,16 +173,17 @@ impl Held {
     }
 
     /// A view that differs in the time of its last renewal alone is no news: full lists would else change everything.
-    fn put(&mut self, view: LeaseView) {
+    fn put(&mut self, mut view: LeaseView) {
         let key = view.key();
         if !self.touched.contains(&key)
             && let Some(held) = self.snapshot.instance(&key)
         {
-            let mut aligned = view.clone();
-            aligned.lease.renewed = held.lease.renewed;
-            if aligned == **held {
+            let renewed = view.lease.renewed;
+            view.lease.renewed = held.lease.renewed;
+            if view == **held {
                 return;
             }
+            view.lease.renewed = renewed;
         }
         self.touched.insert(key);
         self.mirror.put(view);
