@@ -311,6 +311,17 @@ async fn the_next_instance_answers() {
     );
 }
 
+#[tokio::test]
+async fn no_instance_is_tried_twice_for_one_call() {
+    let network = Network::of([("a", Host::Refuses)]);
+    let listed = Listed::of([instance("payments", "a")]);
+    let mut caller = network.caller(&listed);
+    let error = call(&mut caller, Method::GET, "http://payments/").await;
+    let error = error.expect_err("it refuses");
+    assert_eq!(error.to_string(), "http://a:80, of 1 tried: NoConnection");
+    assert_eq!(network.called().len(), 1);
+}
+
 /// What the service itself makes of a request is no sign that the instance is ill.
 #[tokio::test]
 async fn answers_of_an_application_are_no_failures() {
