@@ -1,7 +1,7 @@
 //! A Eureka client for Rust services: registers an instance and keeps it registered, and knows who else is there, also
 //! while every server is down.
 //!
-//! ```no_run
+//! ```
 //! use std::time::Duration;
 //!
 //! use eureka_client::Client;

@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 
 use super::client::Client;
 use super::clock::Clock;
-use super::health::{Health, Hook};
+use super::health::{self, Ask, Health};
 use super::http::Pool;
 use super::publishing::Publishing;
 use super::requests::Requests;
@@ -37,7 +37,8 @@ pub struct Builder {
     instance: Option<Instance>,
     leave_within: Option<Duration>,
     unregister: bool,
-    health: Option<(Duration, Hook)>,
+    health: Option<(Duration, Ask)>,
+    health_within: Duration,
     consume: Option<Consume>,
     pool: Option<Pool>,
     request_timeout: Option<Duration>,
@@ -69,6 +70,7 @@ impl Builder {
             leave_within: None,
             unregister: true,
             health: None,
+            health_within: HEALTH_WITHIN,
             consume: None,
             pool: None,
             request_timeout: None,
@@ -120,13 +122,19 @@ impl Builder {
 
     /// Asks how the instance is, before it registers and then so often. The answer is its status; `None` leaves it as it
     /// is, and so do STARTING and OUT_OF_SERVICE, which the owner has set. The hook runs as a task of its own, one at a time.
-    /// If it panics, or takes longer than 5 s, the instance is DOWN.
+    /// If it panics, or takes longer than [`health_within`](Self::health_within), the instance is DOWN.
     pub fn health<F, A>(mut self, interval: Duration, hook: F) -> Self
     where
         F: Fn() -> A + Send + Sync + 'static,
         A: Future<Output = Option<Status>> + Send + 'static,
     {
-        self.health = Some((interval, Hook::new(HEALTH_WITHIN, hook)));
+        self.health = Some((interval, health::ask(hook)));
+        self
+    }
+
+    /// How long a health hook may take; 5 s unless it is said.
+    pub fn health_within(mut self, within: Duration) -> Self {
+        self.health_within = within;
         self
     }
 
@@ -233,7 +241,7 @@ impl Builder {
             pool: self.pool.unwrap_or_default(),
             requests: Requests::default(),
             publishing,
-            health: self.health.map(|(_, hook)| Health::new(hook)),
+            health: self.health.map(|(_, ask)| Health::new(ask, self.health_within)),
         };
         Ok(Client::new(shared, cache, runtime.spawn(task.run())))
     }

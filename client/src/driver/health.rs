@@ -11,59 +11,51 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tracing::warn;
 
-type Answering = Pin<Box<dyn Future<Output = Option<Status>> + Send>>;
+/// The owner's hook: a question that can be asked again and again.
+pub(super) type Ask = Arc<dyn Fn() -> Asked + Send + Sync>;
 
-/// What the owner gave: a question that can be asked again and again.
-#[derive(Clone)]
-pub(super) struct Hook {
-    ask: Arc<dyn Fn() -> Answering + Send + Sync>,
-    within: Duration,
-}
+type Asked = Pin<Box<dyn Future<Output = Option<Status>> + Send>>;
 
-impl Hook {
-    pub(super) fn new<F, A>(within: Duration, ask: F) -> Self
-    where
-        F: Fn() -> A + Send + Sync + 'static,
-        A: Future<Output = Option<Status>> + Send + 'static,
-    {
-        Self {
-            ask: Arc::new(move || Box::pin(ask())),
-            within,
-        }
-    }
+pub(super) fn ask<F, A>(hook: F) -> Ask
+where
+    F: Fn() -> A + Send + Sync + 'static,
+    A: Future<Output = Option<Status>> + Send + 'static,
+{
+    Arc::new(move || Box::pin(hook()))
 }
 
 /// The hook at work. It runs as a task of its own, which ends with this: neither its panic nor its sleep keeps a
 /// renewal from being sent.
-#[derive(Debug)]
 pub(super) struct Health {
-    hook: Hook,
-    asking: JoinSet<Option<Status>>,
+    ask: Ask,
+    within: Duration,
+    asked: JoinSet<Option<Status>>,
 }
 
 impl Health {
-    pub(super) fn new(hook: Hook) -> Self {
+    pub(super) fn new(ask: Ask, within: Duration) -> Self {
         Self {
-            hook,
-            asking: JoinSet::new(),
+            ask,
+            within,
+            asked: JoinSet::new(),
         }
     }
 
     /// Asks, unless the last question has not been answered yet.
     pub(super) fn ask(&mut self) {
-        if !self.asking.is_empty() {
+        if !self.asked.is_empty() {
             return;
         }
-        let Hook { ask, within } = self.hook.clone();
-        self.asking.spawn(async move {
-            let Ok(status) = timeout(within, async move { ask().await }).await else {
+        let (ask, within) = (Arc::clone(&self.ask), self.within);
+        self.asked.spawn(async move {
+            let answered = timeout(within, async move { ask().await }).await;
+            answered.unwrap_or_else(|_| {
                 warn!(
                     ?within,
                     "no answer of the health hook in time: the instance is DOWN"
                 );
-                return Some(Status::Down);
-            };
-            status
+                Some(Status::Down)
+            })
         });
     }
 
@@ -73,7 +65,7 @@ impl Health {
         let Some(health) = health else {
             return pending().await;
         };
-        match health.asking.join_next().await {
+        match health.asked.join_next().await {
             Some(Ok(status)) => status,
             Some(Err(error)) if error.is_panic() => {
                 warn!("the health hook panicked: the instance is DOWN");
@@ -86,9 +78,9 @@ impl Health {
     }
 }
 
-impl fmt::Debug for Hook {
+impl fmt::Debug for Health {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Hook")
+        f.debug_struct("Health")
             .field("within", &self.within)
             .finish_non_exhaustive()
     }

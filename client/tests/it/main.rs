@@ -12,4 +12,8 @@ mod caller;
 #[cfg(feature = "tower")]
 mod discover;
 #[cfg(feature = "http")]
+mod driver;
+#[cfg(feature = "http")]
 mod listed;
+#[cfg(feature = "http")]
+mod node;
