@@ -72,7 +72,7 @@
 //!   leaves nothing behind: there is no global state, and no other task but those that it owns.
 //! * [`RegistrationHandle`] changes the own status and metadata, and tells how the registration stands.
 //! * [`Cache`] has the newest [`View`] of the registry: look-ups by application, virtual address, id and metadata, its
-//!   [age](Cache::age) and [origin](View::origin), and [`watch`](Cache::watch) streams of changes. It stays readable whatever
+//!   age ([`Cache::age`]) and origin ([`View::origin`]), and [`watch`](Cache::watch) streams of changes. It stays readable whatever
 //!   happens to servers and client; [`Builder::disk_copy`] makes it survive a restart, too.
 //! * [`balance`] picks an instance: turns, own zone first, outliers left out.
 //! * [`agent::Agent`] is what decides: a state machine without clock, thread or socket. [`Client`] gives it the time and
@@ -83,8 +83,8 @@
 //! * A server that fails is set aside, and the next one is asked at once, in the same round: a renewal is never put off until
 //!   the next interval. A server that does not know the instance (404) is told again.
 //! * While no server answers, [`Cache`] keeps what was known last, for ever. Its age says how much that is worth.
-//! * A panic or an endless wait in a [health hook](Builder::health) makes the instance DOWN. A panic in a
-//!   [listener](Cache::on_change) is logged. Both run as tasks of their own: on a runtime of several threads not even one that
+//! * A panic or an endless wait in a health hook ([`Builder::health`]) makes the instance DOWN. A panic in a
+//!   listener ([`Cache::on_change`]) is logged. Both run as tasks of their own: on a runtime of several threads not even one that
 //!   blocks its thread keeps a renewal from being sent.
 //! * If the runtime is shut down while a client lives, nothing panics: the client has ended, and its lease runs out.
 //!

@@ -10,6 +10,8 @@ const LIBRARIES: [&str; 5] = ["registry-core", "replication", "http-api", "grpc-
 const RUNTIMES: [&str; 4] = ["tokio", "hyper", "hyper_util", "tonic"];
 /// The only modules of a library that may touch a runtime.
 const EDGES: [&str; 5] = ["driver", "http", "keep_alive", "service", "watch"];
+/// The same for the client alone: without the feature that brings the runtime, what is left of them is built without it.
+const CLIENT_EDGES: [&str; 4] = ["cache", "caller", "discover", "grpc"];
 /// What grpc-api speaks, and therefore names wherever it wants.
 const SPOKEN: (&str, &str) = ("grpc-api", "tonic");
 /// The machine's modules that `wire` may read: what bytes are made of, and nothing that decides.
@@ -41,7 +43,8 @@ fn forbidden(file: &File, path: &[String]) -> Option<(&'static str, String)> {
     let (directory, inside) = file.place();
     let root = path.first()?.as_str();
     let module = module_of(inside);
-    if RUNTIMES.contains(&root) && !EDGES.contains(&module) && (directory, root) != SPOKEN {
+    let is_edge = EDGES.contains(&module) || (directory == "client" && CLIENT_EDGES.contains(&module));
+    if RUNTIMES.contains(&root) && !is_edge && (directory, root) != SPOKEN {
         return Some((
             "runtime",
             format!("`{root}` belongs in {} or the server", EDGES.join(", ")),

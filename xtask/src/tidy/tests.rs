@@ -215,8 +215,19 @@ fn only_the_edges_of_a_library_touch_a_runtime() {
         assert_eq!(lease(&text), ["runtime"], "{import}");
         let mut tree = clean();
         tree.add("replication/src/lib.rs", "//! R.\nmod driver;\n");
-        tree.add("replication/src/driver.rs", text);
+        tree.add("replication/src/driver.rs", text.clone());
         assert_eq!(check(&tree), []);
+        for (file, rules) in [
+            ("client/src/cache.rs", [].as_slice()),
+            ("replication/src/cache.rs", &["runtime"]),
+        ] {
+            let mut tree = clean();
+            let root = format!("{}/src/lib.rs", file.split('/').next().unwrap());
+            tree.add(&root, "//! C.\nmod cache;\n");
+            tree.add(file, text.clone());
+            let found: Vec<_> = check(&tree).iter().map(|violation| violation.rule).collect();
+            assert_eq!(found, rules, "{file}");
+        }
     }
 }
 
