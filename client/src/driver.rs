@@ -3,6 +3,8 @@
 mod builder;
 mod client;
 pub(crate) mod clock;
+#[cfg(feature = "dns")]
+mod dns;
 mod health;
 mod http;
 mod publishing;
@@ -16,6 +18,8 @@ mod tls;
 
 pub use builder::{BuildError, Builder};
 pub use client::{Client, Facts};
+#[cfg(feature = "dns")]
+pub use dns::{DnsError, Resolved, Resolver, ServerSource, Servers};
 pub use http::{Pool, PoolConfig, PoolStats};
 pub use registration::RegistrationHandle;
 #[cfg(feature = "tls")]

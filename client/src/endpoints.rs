@@ -14,6 +14,9 @@ use crate::server::Server;
 /// A session with a server of another zone ends after this, if one of the own zone can be asked again.
 const AWAY: Duration = Duration::from_secs(120);
 
+/// Longer times would not fit once they have been multiplied.
+const YEAR: Duration = Duration::from_secs(365 * 86_400);
+
 /// How servers are chosen.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -92,12 +95,17 @@ pub struct Endpoints {
 #[derive(Debug)]
 struct Entry {
     server: Arc<Server>,
-    /// Failures in a row.
-    failures: u32,
-    /// Not before this, for either use.
-    free: Mono,
-    /// Not before this, for reads.
-    free_for_reads: Mono,
+    /// Set aside for either use.
+    failed: Aside,
+    /// Set aside for reads, by what it refuses to readers alone.
+    refused: Aside,
+}
+
+/// How long a server is left alone, and how often in a row it gave a reason.
+#[derive(Clone, Copy, Debug, Default)]
+struct Aside {
+    times: u32,
+    until: Mono,
 }
 
 /// The server that is asked for one use.
@@ -110,8 +118,15 @@ struct Pin {
 }
 
 impl Endpoints {
-    /// These servers, in an order drawn from the seed: own zone first.
-    pub fn new(now: Now, config: EndpointsConfig, servers: Vec<Arc<Server>>, seed: u64) -> Self {
+    /// These servers, in an order drawn from the seed: own zone first. Times of more than a year are a year.
+    pub fn new(now: Now, mut config: EndpointsConfig, servers: Vec<Arc<Server>>, seed: u64) -> Self {
+        for time in [
+            &mut config.session,
+            &mut config.quarantine,
+            &mut config.quarantine_max,
+        ] {
+            *time = (*time).min(YEAR);
+        }
         let mut endpoints = Self {
             config,
             random: fastrand::Rng::with_seed(seed),
@@ -184,11 +199,10 @@ impl Endpoints {
         let Some(entry) = self.entry(server) else {
             return;
         };
-        entry.failures = 0;
+        entry.failed = Aside::default();
         if purpose == Use::Read {
-            entry.free_for_reads = now.mono;
+            entry.refused = Aside::default();
         }
-        entry.free = now.mono;
         if self.pin(purpose).server.is_none() {
             self.keep(now, purpose, server);
         }
@@ -214,14 +228,17 @@ impl Endpoints {
             Failure::Refused { retry_after, .. } => retry_after.unwrap_or_default(),
             Failure::Unreachable | Failure::Garbage => Duration::ZERO,
         };
-        let doubled = first.saturating_mul(1 << entry.failures.min(16)).min(most);
-        let aside = doubled.mul_f64(spread).max(asked_for).min(most);
-        entry.failures = entry.failures.saturating_add(1);
-        let until = now.mono.after(aside);
-        entry.free_for_reads = until;
-        if !reads_only {
-            entry.free = until;
-        }
+        let aside = if reads_only {
+            &mut entry.refused
+        } else {
+            &mut entry.failed
+        };
+        let doubled = first.saturating_mul(1 << aside.times.min(16)).min(most);
+        let length = doubled.mul_f64(spread).max(asked_for).min(most);
+        *aside = Aside {
+            times: aside.times.saturating_add(1),
+            until: now.mono.after(length),
+        };
         for (pin, concerned) in [(&mut self.read, true), (&mut self.write, !reads_only)] {
             if concerned && pin.server.as_ref() == Some(server) {
                 pin.server = None;
@@ -314,17 +331,16 @@ impl Entry {
     fn new(server: Arc<Server>) -> Self {
         Self {
             server,
-            failures: 0,
-            free: Mono::default(),
-            free_for_reads: Mono::default(),
+            failed: Aside::default(),
+            refused: Aside::default(),
         }
     }
 
     /// From when on it may be asked.
     fn free_at(&self, purpose: Use) -> Mono {
         match purpose {
-            Use::Read => self.free_for_reads.max(self.free),
-            Use::Write => self.free,
+            Use::Read => self.failed.until.max(self.refused.until),
+            Use::Write => self.failed.until,
         }
     }
 }

@@ -117,6 +117,8 @@ pub use cache::Cache;
 pub use cache::View;
 #[cfg(feature = "http")]
 pub use driver::{BuildError, Builder, Client, Facts, Pool, PoolConfig, PoolStats, RegistrationHandle};
+#[cfg(feature = "dns")]
+pub use driver::{DnsError, Resolved, Resolver, ServerSource, Servers};
 #[cfg(feature = "tls")]
 pub use driver::{Tls, TlsError};
 pub use endpoints::{EndpointStats, Endpoints, EndpointsConfig, Failure, Use};

@@ -1,6 +1,9 @@
 //! A server as clients name it: a URL, a zone, perhaps a name and a password.
 
 use std::fmt;
+#[cfg(feature = "dns")]
+use std::net::IpAddr;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 /// A server's address: `http://host:8761/eureka/`. What is shown of it has no credentials.
@@ -38,8 +41,10 @@ pub enum ServerError {
 }
 
 impl Server {
-    /// Reads `http[s]://[name:password@]host[:port][/path]`. A missing slash at the end is added.
+    /// Reads `http[s]://[name:password@]host[:port][/path]`. A missing slash at the end is added, white space around it does
+    /// not matter. An `@` may stand in a password as it is; a `/`, `?`, `#` or `%` has to be percent-encoded.
     pub fn parse(text: &str) -> Result<Self, ServerError> {
+        let text = text.trim_ascii();
         let (secure, rest) = match (strip(text, "http://"), strip(text, "https://")) {
             (Some(rest), _) => (false, rest),
             (None, Some(rest)) => (true, rest),
@@ -61,11 +66,7 @@ impl Server {
         };
         let (host, port) = split(address)?;
         let port = match port {
-            Some(port) => port
-                .parse()
-                .ok()
-                .filter(|port| *port > 0)
-                .ok_or(ServerError::Port)?,
+            Some(port) => number(port).ok_or(ServerError::Port)?,
             None if secure => 443,
             None => 80,
         };
@@ -89,6 +90,26 @@ impl Server {
             zone: Some(zone.into()),
             ..self
         }
+    }
+
+    /// The same server at one of its addresses.
+    #[cfg(feature = "dns")]
+    pub(crate) fn at(self, address: IpAddr) -> Self {
+        let host = match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        };
+        Self {
+            host: host.into(),
+            ..self
+        }
+    }
+
+    /// The address, if it is named by one.
+    #[cfg(feature = "dns")]
+    pub(crate) fn address(&self) -> Option<IpAddr> {
+        let host = self.host.trim_start_matches('[').trim_end_matches(']');
+        host.parse().ok()
     }
 
     /// Whether it speaks TLS.
@@ -134,7 +155,7 @@ fn split(address: &str) -> Result<(&str, Option<&str>), ServerError> {
         None => address.find(':').unwrap_or(address.len()),
     };
     let (host, port) = address.split_at(end);
-    if host.is_empty() || host == "[]" {
+    if !is_host(host) {
         return Err(ServerError::Host);
     }
     match port.strip_prefix(':') {
@@ -142,6 +163,23 @@ fn split(address: &str) -> Result<(&str, Option<&str>), ServerError> {
         None if port.is_empty() => Ok((host, None)),
         None => Err(ServerError::Host),
     }
+}
+
+/// A name, an IPv4 address, or an IPv6 address in brackets, without a scope.
+fn is_host(text: &str) -> bool {
+    match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => {
+            let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+            !text.is_empty() && text.bytes().all(allowed)
+        }
+    }
+}
+
+/// Digits alone: `u16` would take a sign, too.
+fn number(port: &str) -> Option<u16> {
+    let digits = port.bytes().all(|byte| byte.is_ascii_digit());
+    port.parse().ok().filter(|port| digits && *port > 0)
 }
 
 /// The URL, without credentials.

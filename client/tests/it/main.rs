@@ -13,7 +13,10 @@ mod caller;
 mod discover;
 #[cfg(feature = "http")]
 mod driver;
+mod endpoints;
 #[cfg(feature = "http")]
 mod listed;
 #[cfg(feature = "http")]
 mod node;
+#[cfg(feature = "http")]
+mod transport;
