@@ -219,10 +219,12 @@ async fn addresses(resolver: &Resolver, server: &Server) -> Result<Vec<Arc<Serve
 async fn words(resolver: &Resolver, name: &str) -> Result<BTreeSet<String>, DnsError> {
     let found = resolver.open()?.txt_lookup(name).await;
     let found = found.map_err(|error| failed(name, &error))?;
-    let texts = found.answers().iter().filter_map(|record| match &record.data {
-        RData::TXT(text) => Some(String::from_utf8_lossy(&text.txt_data.concat()).into_owned()),
-        // An alias on the way.
-        _ => None,
+    let texts = found.answers().iter().filter_map(|record| {
+        // Anything else is an alias on the way.
+        let RData::TXT(text) = &record.data else {
+            return None;
+        };
+        Some(String::from_utf8_lossy(&text.txt_data.concat()).into_owned())
     });
     let words: BTreeSet<String> = texts
         .flat_map(|text| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
@@ -235,16 +237,14 @@ async fn words(resolver: &Resolver, name: &str) -> Result<BTreeSet<String>, DnsE
 
 fn failed(name: &str, error: &NetError) -> DnsError {
     let name = name.to_owned();
-    match error {
-        NetError::Dns(Said::NoRecordsFound(said))
-            if matches!(said.response_code, ResponseCode::NXDomain | ResponseCode::NoError) =>
-        {
-            DnsError::Nothing { name }
-        }
-        error => DnsError::Failed {
-            name,
-            why: error.to_string(),
-        },
+    if let NetError::Dns(Said::NoRecordsFound(said)) = error
+        && matches!(said.response_code, ResponseCode::NXDomain | ResponseCode::NoError)
+    {
+        return DnsError::Nothing { name };
+    }
+    DnsError::Failed {
+        name,
+        why: error.to_string(),
     }
 }
 

@@ -88,9 +88,8 @@ fn read(call: &Call, headers: &HeaderMap, bytes: &Bytes, longest: usize) -> Answ
             Err(error) => Answer::Garbage(clipped(&format!("no answer of a change feed: {error}"))),
         };
     }
-    let format = match format(headers, bytes) {
-        Some(format) => format,
-        None => return Answer::Garbage("a page of HTML and no list of applications".into()),
+    let Some(format) = format(headers, bytes) else {
+        return Answer::Garbage("a page of HTML and no list of applications".into());
     };
     match read_applications(format, bytes) {
         Ok(applications) => Answer::List {

@@ -128,9 +128,11 @@ async fn redirects_are_answers_and_not_followed() {
 
 #[tokio::test]
 async fn bodies_without_sense() {
-    let garbage = |answer: Answer| match answer {
-        Answer::Garbage(why) => why,
-        answer => panic!("{answer:?}"),
+    let garbage = |answer: Answer| {
+        let Answer::Garbage(why) = answer else {
+            panic!("{answer:?}")
+        };
+        why
     };
     let html = "Content-Type: text/html\r\n";
     let gzipped = "Content-Encoding: gzip\r\n";

@@ -110,14 +110,11 @@ fn trusting(authority: &Authority) -> Tls {
     Tls::without_system_roots().trusting(&authority.pem()).unwrap()
 }
 
-fn refused(answer: Answer) -> String {
-    match answer {
-        Answer::Unreachable(why) => {
-            assert!(why.contains("TLS") && !why.contains("secret"), "{why}");
-            why
-        }
-        answer => panic!("{answer:?}"),
-    }
+fn refused(answer: Answer) {
+    let Answer::Unreachable(why) = answer else {
+        panic!("{answer:?}")
+    };
+    assert!(why.contains("TLS") && !why.contains("secret"), "{why}");
 }
 
 #[tokio::test]

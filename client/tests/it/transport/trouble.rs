@@ -14,10 +14,10 @@ fn soon(server: Server, call: Call) -> Request {
 }
 
 fn unreachable(answer: Answer) -> String {
-    match answer {
-        Answer::Unreachable(why) => why,
-        answer => panic!("{answer:?}"),
-    }
+    let Answer::Unreachable(why) = answer else {
+        panic!("{answer:?}")
+    };
+    why
 }
 
 #[tokio::test]
