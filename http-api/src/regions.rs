@@ -16,8 +16,6 @@ use crate::encoder::Encoder;
 
 pub(crate) use self::merged::Merged;
 
-/// Regions that can be configured at most.
-const MAX_REGIONS: usize = 16;
 /// Merged lists that are kept up to date at once: one for readers who name no region, the others for the sets of regions
 /// that were asked for last.
 const MAX_MERGED: usize = 8;
@@ -147,6 +145,9 @@ impl Default for RegionRules {
 }
 
 impl RemoteRegions {
+    /// Regions that can be configured at most.
+    pub const MAX: usize = 16;
+
     /// These regions, of which nothing is known yet.
     pub fn new(
         regions: impl IntoIterator<Item = RemoteRegion>,
@@ -163,8 +164,8 @@ impl RemoteRegions {
         if let Some(pair) = regions.windows(2).find(|pair| pair[0].name == pair[1].name) {
             return Err(RegionsError::Twice(Arc::clone(&pair[0].name)));
         }
-        if regions.len() > MAX_REGIONS {
-            return Err(RegionsError::TooMany { limit: MAX_REGIONS });
+        if regions.len() > Self::MAX {
+            return Err(RegionsError::TooMany { limit: Self::MAX });
         }
         Ok(Self(Arc::new(Inner {
             regions: regions.into_iter().map(Region::new).collect(),
@@ -302,7 +303,9 @@ mod tests {
 
     #[test]
     fn few_merged_lists_are_kept() {
-        let names: Vec<String> = (0..MAX_REGIONS).map(|number| format!("r{number}")).collect();
+        let names: Vec<String> = (0..RemoteRegions::MAX)
+            .map(|number| format!("r{number}"))
+            .collect();
         let regions = names.iter().map(|name| RemoteRegion::new(name));
         let regions = RemoteRegions::new(regions, RegionRules::default()).expect("they are few enough");
         let encoder = Arc::new(Encoder::new(&Config::new("boot")));

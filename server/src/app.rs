@@ -31,6 +31,7 @@ use crate::console::Console;
 use crate::evict;
 use crate::http::{Front, Health, Interfaces, Own, Routes, stack};
 use crate::peers::Peers;
+use crate::regions::Regions;
 use crate::sink::{self, Sink};
 use crate::telemetry::{self, LogWriter, Meters, Recorder};
 
@@ -50,6 +51,7 @@ pub(crate) struct App {
     health: Arc<Health>,
     ports: Ports,
     api: Api,
+    regions: Regions,
     grpc: Grpc,
     recorder: Recorder,
     log: LogWriter,
@@ -82,7 +84,8 @@ impl App {
         let front = Arc::new(Front::new(&settings.limits, Arc::clone(&meters)));
         let (sink, events) = Sink::new(mesh.clone(), meters);
         let rules = compose::registry(&settings, [seed_one, seed_two], mesh.node(), address);
-        let api = compose::api(config, &rules, &mesh, address);
+        let regions = Regions::new(compose::regions(&settings), Arc::clone(&clock) as _);
+        let api = compose::api(config, &rules, &mesh, address, regions.shown().cloned());
         let registry = RegistryHandle::new(rules, clock, Arc::new(sink));
         let api = Api::new(registry.clone(), api);
         let grpc = Grpc::new(registry.clone(), compose::grpc(&settings.limits));
@@ -99,6 +102,7 @@ impl App {
             health: Arc::new(Health::default()),
             ports,
             api,
+            regions,
             grpc,
             recorder,
             log,
@@ -115,6 +119,7 @@ impl App {
         let address = self.ports.http_address();
         let replicating = self.replicate(address);
         tokio::spawn(reload_on(hangup, reload, self.peers.clone(), address));
+        let reading = self.read_regions();
         let own = self.settings.server.register.then(|| self.register(address));
         self.say_hello();
         let stack_of = {
@@ -172,6 +177,9 @@ impl App {
         } else {
             warn!("stopped before all requests under way had ended");
         }
+        for reader in reading {
+            reader.stop().await;
+        }
         replicating.stop().await;
         self.events.stop().await;
         Ok(())
@@ -182,6 +190,13 @@ impl App {
         let own = OwnInstance::new(&self.settings, address, self.registry.clone());
         own.register();
         Task::spawn(|leave| own.live(leave))
+    }
+
+    /// Reads the other regions, each for itself.
+    fn read_regions(&self) -> Vec<Task> {
+        let readers = self.regions.readers(&self.settings.regions);
+        let tasks = readers.map(|reader| Task::spawn(|stopped| reader.run(stopped)));
+        tasks.collect()
     }
 
     /// Starts replication, which opens the registry when it has copied from the peers. Without peers there is nobody to ask
@@ -226,6 +241,7 @@ impl App {
         let own = Own {
             registry: self.registry.clone(),
             peers: self.peers.clone(),
+            regions: self.regions.clone(),
             front: Arc::clone(&self.front),
             health: Arc::clone(&self.health),
             metrics: settings.metrics.enabled.then(|| self.recorder.clone()),

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub use self::keys::{KEYS, Key, Kind};
 pub use self::settings::{
     Bootstrap, Compat, Console, Grpc, Limits, Log, LogFormat, Metrics, Overrides, Peers, Preservation,
-    Preset, RateLimiter, Registry, Replication, Responses, Server, Settings,
+    Preset, RateLimiter, Regions, Registry, Replication, Responses, Server, Settings,
 };
 pub use self::show::markdown;
 pub use self::sources::{Given, Sources};
@@ -165,6 +165,7 @@ impl Config {
 /// A value as people may see it.
 fn shown<'a>(key: &Key, text: &'a str) -> Cow<'a, str> {
     match key.kind {
+        Kind::Regions => value::masked_regions(text).into(),
         Kind::Urls => value::masked(text).into(),
         Kind::Address
         | Kind::Boolean

@@ -3,6 +3,7 @@
 mod html;
 mod overview;
 mod recent;
+mod regions;
 mod replicas;
 
 use std::fmt::Write as _;
@@ -14,6 +15,7 @@ use eureka_replication::Facts;
 
 use self::html::Html;
 use crate::config::Settings;
+use crate::regions::Regions;
 
 /// Renders the pages.
 #[derive(Clone, Debug)]
@@ -44,9 +46,15 @@ impl Console {
 
     /// `/`: applications, instances, status, preservation, peers.
     /// `watchers` are told of changes.
-    pub(crate) fn page(&self, registry: &RegistryHandle, mesh: &Facts, watchers: usize) -> String {
+    pub(crate) fn page(
+        &self,
+        registry: &RegistryHandle,
+        mesh: &Facts,
+        regions: &Regions,
+        watchers: usize,
+    ) -> String {
         let mut out = self.begin("Eureka");
-        overview::write(self, registry, mesh, watchers, &mut out);
+        overview::write(self, registry, mesh, regions, watchers, &mut out);
         end(out)
     }
 

@@ -19,5 +19,6 @@ mod console;
 mod evict;
 pub mod http;
 mod peers;
+mod regions;
 mod sink;
 pub mod telemetry;

@@ -10,6 +10,7 @@ mod hang;
 mod mixed;
 mod pipeline;
 mod propagation;
+mod regions;
 mod relay;
 mod restart;
 mod servers;
@@ -70,6 +71,12 @@ enum Scenario {
     Restart,
     /// Two of ours that die, stop and start while clients watch what changes, over gRPC and server-sent events
     Watch,
+    /// Two regions of two nodes each that read each other
+    Regions,
+    /// The same with Spring servers in one of them
+    RegionsSpring,
+    /// The same with classic Netflix servers in one of them
+    RegionsNetflix,
     /// 10,000 renewals a second at a node whose two peers are away for a minute
     Storm,
     /// A million ids come and go at a node whose peer is dead
@@ -89,11 +96,12 @@ enum Scenario {
 }
 
 /// What CI runs; the longest first.
-const ORDINARY: [Scenario; 8] = [
+const ORDINARY: [Scenario; 9] = [
     Scenario::Faults,
     Scenario::Doctor,
     Scenario::Spring,
     Scenario::Detour,
+    Scenario::Regions,
     Scenario::Restart,
     Scenario::Watch,
     Scenario::Hang,
@@ -101,9 +109,11 @@ const ORDINARY: [Scenario; 8] = [
 ];
 
 /// What takes too long for CI, and what it runs but more patiently.
-const DEEP: [Scenario; 9] = [
+const DEEP: [Scenario; 11] = [
     Scenario::Faults,
     Scenario::Netflix,
+    Scenario::RegionsSpring,
+    Scenario::RegionsNetflix,
     Scenario::DoctorJava,
     Scenario::DoctorAddresses,
     Scenario::DoctorReads,
@@ -152,6 +162,9 @@ impl Scenario {
             Self::DoctorReads => doctor::reads(workshop, report),
             Self::DoctorMixed => doctor::mixed(workshop, report),
             Self::Watch => watch::run(workshop, report),
+            Self::Regions => regions::ours(workshop, report),
+            Self::RegionsSpring => regions::mixed(workshop, Java::Spring, report),
+            Self::RegionsNetflix => regions::mixed(workshop, Java::Netflix, report),
             Self::Storm => storm::run(workshop, report),
             Self::Churn => storm::churn(workshop, report),
             Self::Propagation => propagation::run(workshop, report),

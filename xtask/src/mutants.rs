@@ -19,7 +19,7 @@ const PACKAGES: [(&str, &[&str]); 6] = [
     ("grpc-api", &["registry-core"]),
     ("replication", &["registry-core"]),
     ("client", &["registry-core"]),
-    ("server", &["registry-core", "http-api", "replication"]),
+    ("server", &["registry-core", "http-api", "replication", "client"]),
 ];
 /// Tests that take longer than this hang because of the bug.
 const LIMIT: Duration = Duration::from_secs(300);

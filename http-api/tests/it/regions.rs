@@ -332,6 +332,19 @@ fn the_nodes_own_instance_wins() {
 }
 
 #[test]
+fn what_left_here_is_not_told_as_gone_once_a_region_has_it() {
+    let mut world = World::new(&["west"]);
+    world.node.register("ORDERS", "w");
+    world.node.delete("apps/ORDERS/w");
+    let told = |world: &World| instances(&world.node.get("apps/delta").json())[0]["actionType"].clone();
+    assert_eq!(told(&world), "DELETED");
+    // The first time that a region is read is no change in its own delta.
+    world.put("west", instance("ORDERS", "w"));
+    world.publish("west");
+    assert_eq!(told(&world), "MODIFIED");
+}
+
+#[test]
 fn of_two_regions_the_first_by_name_is_shown() {
     let mut world = World::two();
     world.put("east", instance_with("SAME", "s", &json!({"status": "DOWN"})));

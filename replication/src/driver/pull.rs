@@ -18,7 +18,7 @@ const LONGEST: usize = 256 << 20;
 
 /// A region that nobody has. A Java server that is asked for regions lists its own and those; asked for none it lists all
 /// that it knows, and their instances would become ours.
-const NO_OTHER_REGION: &str = "-";
+const NO_OTHER_REGION: &str = "none-but-your-own";
 
 pub(super) async fn pull(errand: Errand) -> Result<(Option<NodeId>, Outcome), Failed> {
     let asking = Asking {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use eureka_grpc_api as grpc_api;
 use eureka_http_api as http_api;
+use eureka_http_api::{RegionRules, RemoteRegion, RemoteRegions};
 use eureka_registry_core as core;
 use eureka_replication as replication;
 use eureka_replication::driver::{self, Handle, Own, Sources};
@@ -133,6 +134,7 @@ pub(super) fn api(
     rules: &core::Config,
     mesh: &Handle,
     address: SocketAddr,
+    regions: Option<RemoteRegions>,
 ) -> http_api::Config {
     let settings = &config.settings;
     let node_id = mesh.node().to_string();
@@ -167,9 +169,31 @@ pub(super) fn api(
         operator: settings.console.actions,
         // Answered 404 by the server itself while no peers are configured: SIGHUP may bring some.
         repair: true,
+        regions,
         rules: http_api::Rules::from(rules),
         ..preset
     }
+}
+
+/// The other regions, if any are configured.
+pub(super) fn regions(settings: &Settings) -> Option<RemoteRegions> {
+    let regions = &settings.regions;
+    if regions.servers.is_empty() {
+        return None;
+    }
+    let remote = regions.servers.keys().map(|name| RemoteRegion {
+        name: name.as_str().into(),
+        applications: regions
+            .applications_of(name)
+            .map(|names| names.iter().map(|name| name.as_str().into()).collect()),
+    });
+    let rules = RegionRules {
+        fallback: regions.fallback,
+        wait: regions.wait,
+        wait_for_all: settings.compat.preset != Preset::None,
+        delta_retention: settings.registry.delta_retention,
+    };
+    Some(RemoteRegions::new(remote, rules).expect("the keys take no regions that it refuses"))
 }
 
 /// gRPC's.

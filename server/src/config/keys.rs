@@ -41,6 +41,8 @@ pub enum Kind {
     Duration,
     /// `["a", "b"]`, or `a,b` outside the file.
     List,
+    /// A list of names with URLs, whose user names and passwords are not shown.
+    Regions,
     /// A number from 0 to 1.
     Share,
     /// `"10MiB"`

@@ -1,8 +1,10 @@
 //! The configuration as the program uses it: typed, complete, one struct a section.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
+use eureka_client::Server as RegionServer;
 use eureka_registry_core::{LeaseExpiry, Measure};
 use eureka_replication::PeerAddress;
 use eureka_replication::resolve::DnsSource;
@@ -31,6 +33,8 @@ pub struct Settings {
     pub peers: Peers,
     /// `replication.*`
     pub replication: Replication,
+    /// `regions.*`
+    pub regions: Regions,
     /// `overrides.*`
     pub overrides: Overrides,
     /// `limits.*`
@@ -232,6 +236,32 @@ pub struct Replication {
     pub max_rate: u32,
 }
 
+/// Other regions.
+#[derive(Clone, Debug, Default)]
+pub struct Regions {
+    /// Names and servers.
+    pub servers: BTreeMap<String, Vec<RegionServer>>,
+    /// The applications that are taken of a region; `*` stands for regions that are not here. Without that, all.
+    pub applications: BTreeMap<String, BTreeSet<String>>,
+    /// Whether readers who name no region are shown all.
+    pub fallback: bool,
+    /// Time between two reads of a server without a change feed.
+    pub fetch_interval: Duration,
+    /// How long after the start readers who name a region that has not been read are refused; `None`: until it is read.
+    pub wait: Option<Duration>,
+}
+
+impl Regions {
+    /// The applications that are taken of a region; all of them for `None`.
+    pub fn applications_of(&self, region: &str) -> Option<&BTreeSet<String>> {
+        let own = self.applications.get(region);
+        own.or_else(|| self.applications.get(Self::OTHERS))
+    }
+
+    /// Stands for regions without a list of their own.
+    pub const OTHERS: &'static str = "*";
+}
+
 /// Status overrides.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
@@ -369,6 +399,15 @@ impl Settings {
                 message: "limits.bodies: must not be less than limits.body and limits.batch, or no such request would fit"
                     .to_owned(),
             });
+        }
+        let regions = &self.regions;
+        for region in regions.applications.keys() {
+            if region != Regions::OTHERS && !regions.servers.contains_key(region) {
+                mistakes.push(Mistake {
+                    source: Source::Derived,
+                    message: format!("regions.applications: there is no region {region:?} in regions.urls"),
+                });
+            }
         }
         mistakes
     }

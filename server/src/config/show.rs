@@ -67,6 +67,7 @@ fn kind(kind: Kind) -> String {
         Kind::Count => "number".to_owned(),
         Kind::Duration => "duration".to_owned(),
         Kind::List => "list".to_owned(),
+        Kind::Regions => "list of `name=url url`".to_owned(),
         Kind::Share => "share".to_owned(),
         Kind::Size => "size".to_owned(),
         Kind::Text => "text".to_owned(),
@@ -78,7 +79,7 @@ fn kind(kind: Kind) -> String {
 fn literal(key: &Key, text: &str) -> String {
     match key.kind {
         Kind::Boolean | Kind::Count | Kind::Share => text.to_owned(),
-        Kind::List | Kind::Urls => {
+        Kind::List | Kind::Regions | Kind::Urls => {
             let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
             let quoted: Vec<_> = parts.map(|part| format!("{part:?}")).collect();
             format!("[{}]", quoted.join(", "))

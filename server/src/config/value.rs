@@ -1,13 +1,17 @@
 //! Values as text, as all three sources give them, turned into types.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::net::SocketAddr;
 use std::str::FromStr;
 use std::time::Duration;
 
 use bytesize::ByteSize;
+use eureka_client::Server;
 use eureka_replication::PeerAddress;
 use eureka_replication::resolve::DnsSource;
+
+use super::settings::Regions;
 
 /// `true` or `false`.
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
@@ -119,6 +123,90 @@ pub(super) fn sources(text: &str) -> Result<Vec<DnsSource>, String> {
     list(text)?.iter().map(parse).collect()
 }
 
+/// Regions with their servers: `name=url url`, separated by commas; a name that is there again adds to it. What is wrong is
+/// said without the URL: it may hold a password.
+pub(super) fn regions(text: &str) -> Result<BTreeMap<String, Vec<Server>>, String> {
+    let mut regions: BTreeMap<String, Vec<Server>> = BTreeMap::new();
+    for (position, entry) in list(text)?.iter().enumerate() {
+        let wrong = |why: &dyn Display| format!("region number {}: {why}", position + 1);
+        let Some((name, urls)) = entry.split_once('=').filter(|(name, _)| !name.contains(':')) else {
+            return Err(wrong(
+                &"a name and URLs are expected, as in \"west=http://host:8761/eureka/\"",
+            ));
+        };
+        let servers = regions
+            .entry(region_name(name).map_err(|why| wrong(&why))?)
+            .or_default();
+        for url in urls.split_whitespace() {
+            let server = Server::parse(url).map_err(|error| wrong(&error))?;
+            if server.is_secure() {
+                return Err(wrong(&"https is not available in this version: it has no TLS"));
+            }
+            if !servers.contains(&server) {
+                servers.push(server);
+            }
+        }
+        if servers.is_empty() {
+            return Err(wrong(&"it has no URL"));
+        }
+    }
+    if regions.len() > eureka_http_api::RemoteRegions::MAX {
+        let most = eureka_http_api::RemoteRegions::MAX;
+        return Err(format!("there are more than {most} regions"));
+    }
+    Ok(regions)
+}
+
+/// Applications by region: `name=APP,APP`, separated by commas, too: what has no `=` belongs to the name before. `*` is a name.
+pub(super) fn applications(text: &str) -> Result<BTreeMap<String, BTreeSet<String>>, String> {
+    let mut regions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut region = None;
+    for entry in list(text)? {
+        let names = match entry.split_once('=') {
+            Some((name, names)) => {
+                let name = match name.trim() {
+                    Regions::OTHERS => Regions::OTHERS.to_owned(),
+                    name => region_name(name)?,
+                };
+                regions.entry(name.clone()).or_default();
+                region = Some(name);
+                names
+            }
+            None => &*entry,
+        };
+        let Some(known) = region.as_ref().and_then(|region| regions.get_mut(region)) else {
+            return Err(expected(
+                &entry,
+                "a region with applications, such as \"west=ORDERS\"",
+            ));
+        };
+        known.extend(names.split_whitespace().map(str::to_uppercase));
+    }
+    Ok(regions)
+}
+
+fn region_name(text: &str) -> Result<String, String> {
+    let name = text.trim().to_lowercase();
+    let plain = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || !name.chars().all(plain) {
+        return Err(expected(
+            text,
+            "a name of a region: letters, digits, `-`, `_` and `.`",
+        ));
+    }
+    Ok(name)
+}
+
+/// How long to wait, or for ever.
+pub(super) fn patience(text: &str) -> Result<Option<Duration>, String> {
+    match text {
+        "forever" => Ok(None),
+        text => duration(text)
+            .map(Some)
+            .map_err(|why| format!("{why} or \"forever\"")),
+    }
+}
+
 /// The URLs of a list without their user names and passwords, for people.
 pub(super) fn masked(text: &str) -> String {
     let masked = |url: &str| match url.rsplit_once('@') {
@@ -131,6 +219,17 @@ pub(super) fn masked(text: &str) -> String {
         .map(|url| masked(url.trim()))
         .collect::<Vec<_>>()
         .join(",")
+}
+
+/// The same where each entry is a region: `name=url url`.
+pub(super) fn masked_regions(text: &str) -> String {
+    let whole = |entry: &str| {
+        let (name, urls) = entry.split_once('=').unwrap_or(("", entry));
+        let urls: Vec<String> = urls.split_whitespace().map(masked).collect();
+        format!("{}={}", masked(name).trim(), urls.join(" "))
+    };
+    let entries = text.split(',').map(str::trim).filter(|entry| !entry.is_empty());
+    entries.map(whole).collect::<Vec<_>>().join(",")
 }
 
 /// One of a few words.

@@ -11,7 +11,8 @@ use eureka_registry_core::{
 use eureka_replication::Facts;
 
 use super::html::Html;
-use super::{Console, moment, replicas, span};
+use super::{Console, moment, regions, replicas, span};
+use crate::regions::Regions;
 use crate::telemetry;
 
 /// Instances named on the page; the rest are counted.
@@ -21,6 +22,7 @@ pub(super) fn write(
     console: &Console,
     registry: &RegistryHandle,
     mesh: &Facts,
+    others: &Regions,
     watchers: usize,
     out: &mut Html,
 ) {
@@ -29,6 +31,7 @@ pub(super) fn write(
     system(console, registry, &preservation, out);
     alarm(console, &preservation, &snapshot, out);
     replicas::write(registry.now(), mesh, out);
+    regions::write(registry.now(), &others.facts(), out);
     out.raw("<h1>Instances currently registered with Eureka</h1>\n");
     applications(&snapshot, out);
     general(console, &snapshot, watchers, out);

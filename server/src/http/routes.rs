@@ -15,6 +15,7 @@ use tower::Service;
 use super::{Body, Front, Health, sender};
 use crate::console::Console;
 use crate::peers::Peers;
+use crate::regions::Regions;
 use crate::telemetry::{LogWriter, Recorder};
 
 /// The server's own routes before those of `api`.
@@ -31,6 +32,8 @@ pub(crate) struct Own {
     pub(crate) registry: RegistryHandle,
     /// The other nodes.
     pub(crate) peers: Peers,
+    /// Other regions.
+    pub(crate) regions: Regions,
     /// What the stack counts.
     pub(crate) front: Arc<Front>,
     /// `/health`
@@ -147,6 +150,7 @@ impl Own {
             self.front.kept_by_streams(),
             self.log.lost(),
         );
+        self.regions.scrape();
         let mut text = self.metrics.as_ref().map(Recorder::render).unwrap_or_default();
         self.peers.scrape(&mut text);
         answered(StatusCode::OK, PROMETHEUS, text)
@@ -161,7 +165,7 @@ impl Own {
         html(
             self.console
                 .as_ref()
-                .map(|console| console.page(&self.registry, &self.peers.facts(), watchers)),
+                .map(|console| console.page(&self.registry, &self.peers.facts(), &self.regions, watchers)),
         )
     }
 

@@ -13,6 +13,7 @@ mod node;
 mod pages;
 mod peers;
 mod reads;
+mod regions;
 mod reload;
 mod shedding;
 mod sockets;

@@ -13,7 +13,7 @@ const OWN: NodeId = NodeId([7, 7]);
 /// What such a server does with any request, `apps` being its answer to a full fetch.
 pub(super) fn java(request: &Received, apps: &[u8]) -> Reply {
     match request.target.as_str() {
-        "GET /eureka/apps/?regions=-" => Reply::Keep(apps.to_vec()),
+        "GET /eureka/apps/?regions=none-but-your-own" => Reply::Keep(apps.to_vec()),
         "POST /eureka/peerreplication/batch/" => Reply::Keep(all_done(request)),
         _ => Reply::Keep(answer(
             404,
@@ -100,14 +100,17 @@ async fn a_start_copies_checks_and_opens() {
         .iter()
         .map(|request| request.target.clone())
         .collect();
-    assert_eq!(targets[..2], ["GET /api/v1/node", "GET /eureka/apps/?regions=-"]);
+    assert_eq!(
+        targets[..2],
+        ["GET /api/v1/node", "GET /eureka/apps/?regions=none-but-your-own"]
+    );
 }
 
 #[tokio::test]
 async fn a_copy_that_does_not_fit_its_hash_opens_nothing() {
     let mut fetches = 0;
     let peer = Scripted::start(move |request| {
-        fetches += usize::from(request.target == "GET /eureka/apps/?regions=-");
+        fetches += usize::from(request.target == "GET /eureka/apps/?regions=none-but-your-own");
         let hash = if fetches < 3 { "UP_3_" } else { "UP_2_" };
         java(request, &list(hash, &["1", "2"]))
     })
@@ -123,7 +126,7 @@ async fn a_copy_that_does_not_fit_its_hash_opens_nothing() {
     let fetched = |received: &[Received]| {
         received
             .iter()
-            .filter(|request| request.target == "GET /eureka/apps/?regions=-")
+            .filter(|request| request.target == "GET /eureka/apps/?regions=none-but-your-own")
             .count()
     };
     assert_eq!(fetched(&peer.received()), 3);

@@ -6,7 +6,8 @@ use tracing::Level;
 use super::{Key, Kind};
 use crate::config::settings::{LogFormat, Preset};
 use crate::config::value::{
-    address, boolean, choice, count, duration, interval, list, share, size, sources, text, urls,
+    address, applications, boolean, choice, count, duration, interval, list, patience, regions, share, size,
+    sources, text, urls,
 };
 
 fn put<T>(slot: &mut T, value: Result<T, String>) -> Result<(), String> {
@@ -357,6 +358,51 @@ pub const KEYS: &[Key] = &[
         netflix: None,
         doc: "Items a second sent to one peer at most, repairs included.",
         set: |s, t| put(&mut s.replication.max_rate, count(t, 1, 10_000_000)),
+    },
+    Key {
+        name: "regions.urls",
+        kind: Kind::Regions,
+        default: "",
+        java: None,
+        netflix: None,
+        doc: "Other regions, whose instances lists show beside the node's own: a name and the base URLs of the region's servers, one of which is read at a time, such as `west=http://west-1:8761/eureka/ http://west-2:8761/eureka/`. See [regions.md](regions.md).",
+        set: |s, t| put(&mut s.regions.servers, regions(t)),
+    },
+    Key {
+        name: "regions.applications",
+        kind: Kind::List,
+        default: "",
+        java: None,
+        netflix: None,
+        doc: "The only applications that are taken of a region, such as `west=ORDERS,CARTS`; `*=ORDERS` is for regions that have no list of their own. Without either: all.",
+        set: |s, t| put(&mut s.regions.applications, applications(t)),
+    },
+    Key {
+        name: "regions.fallback",
+        kind: Kind::Boolean,
+        default: "true",
+        java: None,
+        netflix: None,
+        doc: "Show the other regions also to readers who name none (`regions=`). Java's `disable-transparent-fallback-to-other-region`, turned round.",
+        set: |s, t| put(&mut s.regions.fallback, boolean(t)),
+    },
+    Key {
+        name: "regions.fetch-interval",
+        kind: Kind::Duration,
+        default: "30s",
+        java: None,
+        netflix: None,
+        doc: "Time between two reads of a region whose servers have no change feed, as Java's have none. Servers of this kind tell changes at once.",
+        set: |s, t| put(&mut s.regions.fetch_interval, interval(t)),
+    },
+    Key {
+        name: "regions.wait",
+        kind: Kind::Duration,
+        default: "1m",
+        java: Some("forever"),
+        netflix: Some("forever"),
+        doc: "How long after the start readers who name a region that has not been read yet are answered 403; then they get the rest. `forever`: until all regions have been read, as in Java.",
+        set: |s, t| put(&mut s.regions.wait, patience(t)),
     },
     Key {
         name: "overrides.retention",
