@@ -59,7 +59,7 @@ pub(crate) struct App {
     events: Task,
 }
 
-/// A task that runs until it is told to stop.
+/// A task that runs until it is told to stop, or nobody could tell it any more.
 #[derive(Debug)]
 struct Task {
     stop: oneshot::Sender<()>,
@@ -177,9 +177,7 @@ impl App {
         } else {
             warn!("stopped before all requests under way had ended");
         }
-        for reader in reading {
-            reader.stop().await;
-        }
+        drop(reading);
         replicating.stop().await;
         self.events.stop().await;
         Ok(())
