@@ -1,6 +1,7 @@
 //! `cargo xtask cluster`: clusters of real processes, ours and Java's, and what must hold in them whatever breaks.
 
 mod balancer;
+mod client;
 mod clients;
 mod detour;
 mod doctor;
@@ -77,6 +78,10 @@ enum Scenario {
     RegionsSpring,
     /// The same with classic Netflix servers in one of them
     RegionsNetflix,
+    /// Services that use our client, whose two servers (ours) die, hang, and are gone at last
+    Client,
+    /// The same with two Spring servers
+    ClientJava,
     /// 10,000 renewals a second at a node whose two peers are away for a minute
     Storm,
     /// A million ids come and go at a node whose peer is dead
@@ -96,24 +101,26 @@ enum Scenario {
 }
 
 /// What CI runs; the longest first.
-const ORDINARY: [Scenario; 9] = [
+const ORDINARY: [Scenario; 10] = [
     Scenario::Faults,
     Scenario::Doctor,
     Scenario::Spring,
     Scenario::Detour,
     Scenario::Regions,
     Scenario::Restart,
+    Scenario::Client,
     Scenario::Watch,
     Scenario::Hang,
     Scenario::Balancer,
 ];
 
 /// What takes too long for CI, and what it runs but more patiently.
-const DEEP: [Scenario; 11] = [
+const DEEP: [Scenario; 12] = [
     Scenario::Faults,
     Scenario::Netflix,
     Scenario::RegionsSpring,
     Scenario::RegionsNetflix,
+    Scenario::ClientJava,
     Scenario::DoctorJava,
     Scenario::DoctorAddresses,
     Scenario::DoctorReads,
@@ -165,6 +172,8 @@ impl Scenario {
             Self::Regions => regions::ours(workshop, report),
             Self::RegionsSpring => regions::mixed(workshop, Java::Spring, report),
             Self::RegionsNetflix => regions::mixed(workshop, Java::Netflix, report),
+            Self::Client => client::ours(workshop, report),
+            Self::ClientJava => client::java(workshop, report),
             Self::Storm => storm::run(workshop, report),
             Self::Churn => storm::churn(workshop, report),
             Self::Propagation => propagation::run(workshop, report),

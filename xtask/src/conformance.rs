@@ -5,6 +5,7 @@ mod clients;
 pub(crate) mod drivers;
 mod expect;
 mod expectations;
+mod faulty;
 mod fields;
 mod grpc;
 pub(crate) mod http;
@@ -17,6 +18,7 @@ mod tee;
 mod wire;
 
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -29,6 +31,8 @@ use recorded::Recording;
 use report::{Outcome, Report};
 use target::{Flavour, Target};
 
+/// The patience of the self-test with clients: less than their leases last.
+const SHORT: Duration = Duration::from_secs(8);
 const EXPECTATIONS: &str = include_str!("../conformance/expectations.toml");
 
 /// Run real Eureka clients, and checks of our own, against a server
@@ -43,6 +47,9 @@ pub(crate) struct Arguments {
     /// The API of the server to test, such as http://127.0.0.1:8761/eureka
     #[arg(long, value_name = "URL", required_unless_present = "list")]
     target: Option<String>,
+    /// Another node of the same cluster: clients that take several servers are given both, and must show at both
+    #[arg(long, value_name = "URL")]
+    second: Option<String>,
     /// The gRPC address of the server; if not given, what the server says it was configured to, else port 9761
     #[arg(long, value_name = "HOST:PORT")]
     grpc: Option<String>,
@@ -113,6 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         report: Report::default(),
         run_name: format!("KIT{}", std::process::id()),
         patience: Duration::from_secs(arguments.patience),
+        second: arguments.second.as_deref().map(Target::parse).transpose()?,
         target,
         flavour,
     };
@@ -166,6 +174,7 @@ impl Arguments {
 /// One run against one server.
 struct Kit {
     target: Target,
+    second: Option<Target>,
     flavour: Flavour,
     expectations: Expectations,
     report: Report,
@@ -206,15 +215,7 @@ impl Kit {
     fn clients(&self, arguments: &Arguments) -> Result<()> {
         let (rest, grpc) = arguments.clients()?;
         let workshop = Workshop::open(&arguments.work)?;
-        let run = clients::Run {
-            target: &self.target,
-            flavour: self.flavour,
-            expectations: &self.expectations,
-            report: &self.report,
-            workshop: &workshop,
-            run_name: &self.run_name,
-            patience: self.patience,
-        };
+        let run = self.rest(&workshop, self.patience);
         if !rest.is_empty() {
             run.all(&rest, arguments.jobs);
         }
@@ -235,16 +236,37 @@ impl Kit {
         if arguments.client.is_empty() {
             selftest::run(&self.target, &self.run_name, &self.report);
         }
+        let (clients, grpc_clients) = arguments.clients()?;
         let workshop = Workshop::open(&arguments.work)?;
         let endpoint = Endpoint::find(arguments.grpc.as_deref(), &self.target, self.flavour);
         let run = grpc::Run {
             patience: grpc::SHORT,
             ..self.grpc(&workshop, &endpoint)
         };
-        run.self_test(&arguments.clients()?.1, arguments.jobs, &|name, outcome| {
-            self.report.step("self-test", name, &outcome);
+        thread::scope(|scope| {
+            // These wait more than they work.
+            scope.spawn(|| {
+                self.rest(&workshop, SHORT)
+                    .self_test(&clients, 3 * arguments.jobs)
+            });
+            run.self_test(&grpc_clients, arguments.jobs, &|name, outcome| {
+                self.report.step("self-test", name, &outcome);
+            });
         });
         Ok(())
+    }
+
+    fn rest<'a>(&'a self, workshop: &'a Workshop, patience: Duration) -> clients::Run<'a> {
+        clients::Run {
+            target: &self.target,
+            second: self.second.as_ref(),
+            flavour: self.flavour,
+            expectations: &self.expectations,
+            report: &self.report,
+            workshop,
+            run_name: &self.run_name,
+            patience,
+        }
     }
 
     fn grpc<'a>(&'a self, workshop: &'a Workshop, endpoint: &'a Endpoint) -> grpc::Run<'a> {

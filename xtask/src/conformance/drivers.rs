@@ -36,6 +36,12 @@ pub(crate) struct Client {
     pub(crate) status: bool,
     #[serde(default = "yes")]
     pub(crate) registers: bool,
+    /// Speaks the lines of this project's own client, and takes several servers.
+    #[serde(default)]
+    pub(crate) more: bool,
+    /// Is told of changes by a server of ours, and reads no deltas there.
+    #[serde(default)]
+    pub(crate) follows: bool,
     pub(crate) seconds: Option<u64>,
     pub(crate) only_path: Option<String>,
     #[serde(default)]
@@ -44,6 +50,16 @@ pub(crate) struct Client {
 
 fn yes() -> bool {
     true
+}
+
+impl Client {
+    /// The same one, which logs under this name.
+    pub(crate) fn named(&self, name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            ..self.clone()
+        }
+    }
 }
 
 /// The clients that the manifest lists; those first that take their time, so that nobody waits for them at the end.
@@ -58,6 +74,12 @@ pub(crate) fn manifest() -> Result<Vec<Client>> {
 
 pub(crate) fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance/drivers")
+}
+
+/// Where cargo put this program, and puts what it builds as that.
+pub(crate) fn built() -> PathBuf {
+    let own = std::env::current_exe().unwrap_or_default();
+    own.parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
 /// Which of the commands that a client needs this machine lacks.
@@ -181,6 +203,8 @@ impl Workshop {
 
     fn fill(&self, text: &str) -> String {
         text.replace("{work}", &self.root.to_string_lossy())
+            .replace("{root}", &crate::root().to_string_lossy())
+            .replace("{built}", &built().to_string_lossy())
     }
 
     fn log(&self, name: &str) -> PathBuf {

@@ -2,10 +2,8 @@
 //! name it, and no other may.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io::{self, BufReader, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -14,7 +12,8 @@ use flate2::write::GzEncoder;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::http::{self, Request, Response};
+use super::faulty::{Faulty, edit, instance_lists};
+use super::http::{Request, Response};
 use super::report::{Outcome, Report};
 use super::target::Target;
 use super::wire;
@@ -105,7 +104,7 @@ pub(crate) fn run(target: &Target, run_name: &str, report: &Report) {
         for _ in 0..JOBS {
             scope.spawn(|| {
                 while let Some((at, fault)) = take(&next) {
-                    let outcome = judge(
+                    let outcome = judged(
                         fault,
                         &honest,
                         named(target, &format!("{run_name}-{}", at + 1), Some(fault)),
@@ -127,8 +126,19 @@ type Named = BTreeMap<&'static str, String>;
 
 /// Which checks fail with this fault planted.
 fn named(target: &Target, run_name: &str, fault: Option<&'static Fault>) -> Result<Named, String> {
-    let proxy =
-        FaultyProxy::start(target, fault).map_err(|error| format!("the proxy does not start: {error}"))?;
+    let context = Context {
+        target: target.clone(),
+        frozen: Mutex::default(),
+        overridden: Mutex::default(),
+    };
+    let proxy = Faulty::start(move |request| {
+        let mut response = context.target.send(&request).ok()?;
+        if let Some(fault) = fault {
+            (fault.plant)(&context, &request, &mut response);
+        }
+        Some(response)
+    });
+    let proxy = proxy.map_err(|error| format!("the proxy does not start: {error}"))?;
     let outcomes = wire::run(&target.behind(proxy.address.as_str()), run_name, PATIENCE);
     let failed = outcomes.into_iter().filter_map(|(name, outcome)| match outcome {
         Outcome::Failed(why) => Some((name, why)),
@@ -137,7 +147,7 @@ fn named(target: &Target, run_name: &str, fault: Option<&'static Fault>) -> Resu
     Ok(failed.collect())
 }
 
-fn judge(fault: &Fault, honest: &Named, named: Result<Named, String>) -> Outcome {
+fn judged(fault: &Fault, honest: &Named, named: Result<Named, String>) -> Outcome {
     let mut named = match named {
         Ok(named) => named,
         Err(why) => return Outcome::Failed(why),
@@ -158,15 +168,25 @@ fn judge(fault: &Fault, honest: &Named, named: Result<Named, String>) -> Outcome
     }
 }
 
+/// Whether a fault was named first by the step of a client's life that is made for it; without a fault nothing may be.
+pub(super) fn judge(caught_by: Option<&str>, named: Result<Option<(&str, String)>, String>) -> Outcome {
+    match (caught_by, named) {
+        (_, Err(why)) => Outcome::Failed(why),
+        (None, Ok(None)) => Outcome::Passed("nothing is named".to_owned()),
+        (None, Ok(Some((step, why)))) => {
+            Outcome::Failed(format!("the server itself: `{step}` failed: {why}"))
+        }
+        (Some(_), Ok(None)) => Outcome::Failed("nothing named it".to_owned()),
+        (Some(own), Ok(Some((step, _)))) if step == own => Outcome::Passed(format!("named by `{step}`")),
+        (Some(own), Ok(Some((step, why)))) => {
+            Outcome::Failed(format!("named by `{step}` and not by `{own}`: {why}"))
+        }
+    }
+}
+
 fn said(named: &Named) -> String {
     let each = named.iter().map(|(name, why)| format!("{name} ({why})"));
     each.collect::<Vec<_>>().join(", ")
-}
-
-/// Answers what the server answers, but for the fault.
-struct FaultyProxy {
-    address: String,
-    closed: Arc<AtomicBool>,
 }
 
 /// What a fault remembers.
@@ -174,55 +194,6 @@ struct Context {
     target: Target,
     frozen: Mutex<HashMap<String, Response>>,
     overridden: Mutex<Vec<String>>,
-}
-
-impl FaultyProxy {
-    fn start(target: &Target, fault: Option<&'static Fault>) -> io::Result<Self> {
-        let listener = TcpListener::bind("127.0.0.1:0")?;
-        let address = listener.local_addr()?.to_string();
-        let closed = Arc::new(AtomicBool::new(false));
-        let context = Arc::new(Context {
-            target: target.clone(),
-            frozen: Mutex::default(),
-            overridden: Mutex::default(),
-        });
-        let flag = Arc::clone(&closed);
-        thread::spawn(move || {
-            for client in listener.incoming() {
-                if flag.load(Ordering::Relaxed) {
-                    break;
-                }
-                let Ok(client) = client else { continue };
-                let context = Arc::clone(&context);
-                thread::spawn(move || serve(&client, &context, fault));
-            }
-        });
-        Ok(Self { address, closed })
-    }
-}
-
-impl Drop for FaultyProxy {
-    fn drop(&mut self) {
-        self.closed.store(true, Ordering::Relaxed);
-        // Wakes the accepting thread; if that fails, the thread ends with the process.
-        drop(TcpStream::connect(&self.address));
-    }
-}
-
-/// Serves one request; a connection that breaks is seen by the check behind it.
-fn serve(client: &TcpStream, context: &Context, fault: Option<&'static Fault>) {
-    let Ok(Some(request)) = http::read_request(&mut BufReader::new(client), |_| ()) else {
-        return;
-    };
-    let Ok(mut response) = context.target.send(&request) else {
-        return;
-    };
-    if let Some(fault) = fault {
-        (fault.plant)(context, &request, &mut response);
-    }
-    let mut writer = client;
-    let _ = writer.write_all(&response.to_bytes());
-    let _ = client.shutdown(Shutdown::Both);
 }
 
 fn registered_200(_: &Context, request: &Request, response: &mut Response) {
@@ -365,33 +336,11 @@ fn early_eviction(context: &Context, request: &Request, _: &mut Response) {
     }
 }
 
-/// Changes a JSON answer; leaves any other alone.
-fn edit(response: &mut Response, change: impl FnOnce(&mut Value)) {
-    if let Ok(mut document) = response.json() {
-        change(&mut document);
-        response
-            .headers
-            .retain(|(name, _)| !name.eq_ignore_ascii_case("content-encoding"));
-        response.body = document.to_string().into_bytes();
-    }
-}
-
 fn json_body(response: &mut Response, body: &Value) {
     response
         .headers
         .push(("Content-Type".to_owned(), "application/json".to_owned()));
     response.body = body.to_string().into_bytes();
-}
-
-fn instance_lists(document: &mut Value) -> Vec<&mut Vec<Value>> {
-    let application = document
-        .pointer_mut("/applications/application")
-        .and_then(Value::as_array_mut);
-    let lists = application
-        .into_iter()
-        .flatten()
-        .filter_map(|application| application["instance"].as_array_mut());
-    lists.collect()
 }
 
 #[cfg(test)]
@@ -417,17 +366,33 @@ mod tests {
         };
         let fault = &FAULTS[0];
         let honest = set(&["xml"]);
-        let judged = |named: &[&'static str]| judge(fault, &honest, Ok(set(named)));
-        assert!(matches!(judged(&["register-204", "xml"]), Outcome::Passed(_)));
-        assert!(matches!(judged(&["xml"]), Outcome::Failed(_)));
+        let by = |named: &[&'static str]| judged(fault, &honest, Ok(set(named)));
+        assert!(matches!(by(&["register-204", "xml"]), Outcome::Passed(_)));
+        assert!(matches!(by(&["xml"]), Outcome::Failed(_)));
         for other in ["hash", "vip"] {
-            assert!(matches!(judged(&["register-204", other]), Outcome::Failed(_)));
-            assert!(matches!(judged(&[other]), Outcome::Failed(_)));
+            assert!(matches!(by(&["register-204", other]), Outcome::Failed(_)));
+            assert!(matches!(by(&[other]), Outcome::Failed(_)));
         }
         assert!(matches!(
-            judge(fault, &set(&["register-204"]), Ok(set(&[]))),
+            judged(fault, &set(&["register-204"]), Ok(set(&[]))),
             Outcome::Skipped(_)
         ));
+    }
+
+    #[test]
+    fn a_fault_must_be_named_first_by_its_step() {
+        let named = |step: &'static str| Ok(Some((step, String::new())));
+        assert!(matches!(
+            judge(Some("leaves"), named("leaves")),
+            Outcome::Passed(_)
+        ));
+        assert!(matches!(
+            judge(Some("leaves"), named("renews")),
+            Outcome::Failed(_)
+        ));
+        assert!(matches!(judge(Some("leaves"), Ok(None)), Outcome::Failed(_)));
+        assert!(matches!(judge(None, Ok(None)), Outcome::Passed(_)));
+        assert!(matches!(judge(None, named("leaves")), Outcome::Failed(_)));
     }
 
     #[test]
