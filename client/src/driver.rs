@@ -5,6 +5,8 @@ mod client;
 pub(crate) mod clock;
 #[cfg(feature = "dns")]
 mod dns;
+#[cfg(feature = "grpc")]
+mod grpc;
 mod health;
 mod http;
 mod publishing;
@@ -20,6 +22,8 @@ pub use builder::{BuildError, Builder};
 pub use client::{Client, Facts};
 #[cfg(feature = "dns")]
 pub use dns::{DnsError, Resolved, Resolver, ServerSource, Servers};
+#[cfg(feature = "grpc")]
+pub use grpc::{GrpcAddressError, GrpcFeed, GrpcFeedStats};
 pub use http::{Pool, PoolConfig, PoolStats};
 pub use registration::RegistrationHandle;
 #[cfg(feature = "tls")]

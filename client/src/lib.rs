@@ -119,6 +119,8 @@ pub use cache::View;
 pub use driver::{BuildError, Builder, Client, Facts, Pool, PoolConfig, PoolStats, RegistrationHandle};
 #[cfg(feature = "dns")]
 pub use driver::{DnsError, Resolved, Resolver, ServerSource, Servers};
+#[cfg(feature = "grpc")]
+pub use driver::{GrpcAddressError, GrpcFeed, GrpcFeedStats};
 #[cfg(feature = "tls")]
 pub use driver::{Tls, TlsError};
 pub use endpoints::{EndpointStats, Endpoints, EndpointsConfig, Failure, Use};

@@ -1,5 +1,5 @@
-//! `cargo xtask codegen`: the Rust of grpc-api that is made from its .proto files, and is committed, so that nobody who builds
-//! the workspace needs a protocol compiler.
+//! `cargo xtask codegen`: the Rust that is made from grpc-api's .proto files, for grpc-api and for the client, and is
+//! committed, so that nobody who builds the workspace or one of its packages needs a protocol compiler.
 
 use std::cell::Cell;
 use std::fs;
@@ -14,7 +14,15 @@ const PROTO: &str = "eureka/v1/registry.proto";
 /// Answered with messages that were encoded once for all streams.
 const SHARED: &str = "Watch";
 
-/// Write the generated sources of grpc-api.
+/// What is made, and where it is committed. The client is a package without grpc-api, so it has messages of its own.
+const MADE: [(&str, &str); 4] = [
+    ("messages.rs", "grpc-api/src/generated"),
+    ("server.rs", "grpc-api/src/generated"),
+    ("registry.bin", "grpc-api/src/generated"),
+    ("messages.rs", "client/src/generated"),
+];
+
+/// Write the generated sources of grpc-api and client.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
     /// Write nothing; fail if a generated source is not what would be written.
@@ -24,14 +32,13 @@ pub(crate) struct Arguments {
 
 /// Writes or checks the generated sources.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let library = crate::root().join("grpc-api");
+    let root = crate::root();
     let scratch = tempfile::tempdir()?;
-    generate(&library.join("proto"), scratch.path())?;
-    let committed = library.join("src/generated");
+    generate(&root.join("grpc-api/proto"), scratch.path())?;
     let mut stale = Vec::new();
-    for name in ["messages.rs", "server.rs", "registry.bin"] {
+    for (name, committed) in MADE {
         let made = fs::read(scratch.path().join(name)).context(name)?;
-        let path = committed.join(name);
+        let path = root.join(committed).join(name);
         if fs::read(&path).is_ok_and(|old| old == made) {
             continue;
         }

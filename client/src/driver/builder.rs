@@ -12,6 +12,8 @@ use tokio::runtime::Handle;
 
 use super::client::Client;
 use super::clock::Clock;
+#[cfg(feature = "grpc")]
+use super::grpc::GrpcFeed;
 use super::health::{self, Ask, Health};
 use super::http::Pool;
 use super::publishing::Publishing;
@@ -41,6 +43,8 @@ pub struct Builder {
     health_within: Duration,
     consume: Option<Consume>,
     pool: Option<Pool>,
+    #[cfg(feature = "grpc")]
+    grpc: Option<Arc<GrpcFeed>>,
     request_timeout: Option<Duration>,
     seed: Option<u64>,
     disk_copy: Option<PathBuf>,
@@ -73,6 +77,8 @@ impl Builder {
             health_within: HEALTH_WITHIN,
             consume: None,
             pool: None,
+            #[cfg(feature = "grpc")]
+            grpc: None,
             request_timeout: None,
             seed: None,
             disk_copy: None,
@@ -179,6 +185,14 @@ impl Builder {
         self
     }
 
+    /// Takes changes over gRPC from the servers whose address this knows, and everything else, and everything if gRPC
+    /// fails, over REST.
+    #[cfg(feature = "grpc")]
+    pub fn grpc(mut self, feed: GrpcFeed) -> Self {
+        self.grpc = Some(Arc::new(feed));
+        self
+    }
+
     /// For a request from its beginning to the last byte of its answer; 5 s unless it is said.
     pub fn request_timeout(mut self, within: Duration) -> Self {
         self.request_timeout = Some(within);
@@ -239,6 +253,8 @@ impl Builder {
         let task = Task {
             shared: Arc::clone(&shared),
             pool: self.pool.unwrap_or_default(),
+            #[cfg(feature = "grpc")]
+            grpc: self.grpc,
             requests: Requests::default(),
             publishing,
             health: self.health.map(|(_, ask)| Health::new(ask, self.health_within)),

@@ -25,6 +25,8 @@ const LONGEST: Duration = Duration::from_secs(3_600);
 pub(super) struct Task {
     pub(super) shared: Arc<Shared>,
     pub(super) pool: Pool,
+    #[cfg(feature = "grpc")]
+    pub(super) grpc: Option<Arc<super::grpc::GrpcFeed>>,
     pub(super) requests: Requests,
     /// Of clients that discover.
     pub(super) publishing: Option<Publishing>,
@@ -108,6 +110,12 @@ impl Task {
         for request in requests {
             let pool = self.pool.clone();
             let id = request.id;
+            #[cfg(feature = "grpc")]
+            if let Some(feed) = self.grpc.clone() {
+                self.requests
+                    .begin(id, async move { feed.send(&pool, &request).await });
+                continue;
+            }
             self.requests.begin(id, async move { pool.send(&request).await });
         }
         let happened = !events.is_empty();

@@ -14,6 +14,8 @@ mod discover;
 #[cfg(feature = "http")]
 mod driver;
 mod endpoints;
+#[cfg(feature = "grpc")]
+mod grpc;
 #[cfg(feature = "http")]
 mod listed;
 #[cfg(feature = "http")]
