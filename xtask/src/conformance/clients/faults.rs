@@ -173,7 +173,11 @@ impl Plant {
                 let framing = |name: &str| name.eq_ignore_ascii_case("content-length");
                 request.headers.retain(|(name, _)| !framing(name));
             }
-            _ => {}
+            Self::Answered(..)
+            | Self::Registration(_)
+            | Self::Status(_)
+            | Self::Instances(_)
+            | Self::List(_) => {}
         }
         let mut response = http::exchange(address, &request, ANSWER_WITHIN).ok()?;
         match self {
