@@ -5,6 +5,7 @@
 //! The load generator shares the cores with them. So the primary figure is the CPU time of the server's process per
 //! request, from `/proc`; requests per second are a lower bound.
 
+mod client;
 mod core;
 mod limit;
 mod load;
@@ -38,7 +39,7 @@ const OPERATIONS: [Operation; 6] = [
 /// So many instances have changed lately when a delta is fetched.
 const CHANGED: usize = 100;
 
-/// Measure the server beside a bare hyper server, watchers beside clients that poll, or the registry alone.
+/// Measure the server beside a bare hyper server, watchers beside clients that poll, the client, or the registry alone.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
     /// The longest call of the registry with many leases, instead of the server.
@@ -47,6 +48,12 @@ pub(crate) struct Arguments {
     /// Watchers that are told of changes, beside clients that poll, instead of single requests.
     #[arg(long, conflicts_with = "core")]
     watch: bool,
+    /// The client: how soon consumers are told, and what many clients in one process cost.
+    #[arg(long, conflicts_with_all = ["core", "watch"])]
+    client: bool,
+    /// Clients that only register, with `--client`.
+    #[arg(long, default_value_t = 10_000)]
+    clients: usize,
     /// Watchers with `--watch`.
     #[arg(long, default_value_t = 1_000)]
     watchers: usize,
@@ -77,6 +84,9 @@ pub(crate) struct Arguments {
     /// Be the limit: serve the files on this address.
     #[arg(long, hide = true, num_args = 2.., value_names = ["ADDRESS", "FILE"])]
     limit: Vec<String>,
+    /// Be the clients of `--client`: register at this server.
+    #[arg(long, hide = true, value_name = "URL")]
+    fleet: Option<String>,
 }
 
 /// Runs the task; figures are of release builds only, so a debug build runs the release build of itself.
@@ -98,6 +108,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if let [address, files @ ..] = &*arguments.limit {
         return limit::serve(address.parse()?, files);
     }
+    if let Some(url) = &arguments.fleet {
+        return client::be(url, arguments.clients);
+    }
     let (section, report) = if arguments.core {
         ("core", core::measure(arguments.leases)?)
     } else if arguments.watch {
@@ -107,6 +120,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             seconds: arguments.seconds.unwrap_or(30),
         };
         ("watch", watch::measure(size)?)
+    } else if arguments.client {
+        ("client", client::measure(arguments.clients)?)
     } else {
         ("server", measure(arguments)?.to_string())
     };

@@ -92,21 +92,15 @@ impl Subject {
     }
 
     pub(super) fn resident_bytes(&self) -> Result<u64> {
-        self.status("VmRSS:")
+        Ok(Memory::of(self.process.id())?.resident)
     }
 
     pub(super) fn resident_peak_bytes(&self) -> Result<u64> {
-        self.status("VmHWM:")
+        Ok(Memory::of(self.process.id())?.peak)
     }
 
-    fn status(&self, field: &str) -> Result<u64> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.process.id()))?;
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix(field))
-            .context("no such field")?;
-        let kibibytes: u64 = line.trim().trim_end_matches(" kB").parse()?;
-        Ok(kibibytes * 1024)
+    pub(super) fn cpu_seconds(&self) -> Result<f64> {
+        process_seconds(self.process.id())
     }
 }
 
@@ -115,6 +109,27 @@ impl Drop for Subject {
         // Both fail only if the process has ended already.
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// Memory of a process, in bytes.
+pub(super) struct Memory {
+    pub(super) resident: u64,
+    pub(super) peak: u64,
+}
+
+impl Memory {
+    pub(super) fn of(process: u32) -> Result<Self> {
+        let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+        let field = |name| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let kibibytes = line.context("no such field")?.trim().trim_end_matches(" kB");
+            anyhow::Ok(kibibytes.parse::<u64>()? * 1024)
+        };
+        Ok(Self {
+            resident: field("VmRSS:")?,
+            peak: field("VmHWM:")?,
+        })
     }
 }
 
@@ -177,7 +192,7 @@ fn answers(address: SocketAddr, path: &str) -> bool {
 }
 
 /// User and system time of all threads, also of ended ones.
-fn process_seconds(id: u32) -> Result<f64> {
+pub(super) fn process_seconds(id: u32) -> Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat"))?;
     let after_name = stat.rsplit_once(')').context("/proc/PID/stat")?.1;
     let fields: Vec<_> = after_name.split_whitespace().collect();

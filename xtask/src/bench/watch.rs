@@ -7,7 +7,7 @@
 //! process, on the same cores as the server, the delays are upper bounds.
 
 mod followers;
-mod marks;
+pub(super) mod marks;
 mod stalled;
 mod table;
 
@@ -25,7 +25,7 @@ use super::subject::{self, Subject, Usage};
 use super::workload::Fleet;
 use crate::stopwatch::Stopwatch;
 
-const FLEET: Fleet = Fleet {
+pub(super) const FLEET: Fleet = Fleet {
     instances: 1_000,
     applications: 100,
 };

@@ -19,13 +19,13 @@ const DIGITS: usize = 8;
 const STEP: usize = 7_919;
 
 /// When each change was sent, in microseconds since these marks were made.
-pub(super) struct Marks {
+pub(in crate::bench) struct Marks {
     stopwatch: Stopwatch,
     sent: Vec<AtomicU32>,
 }
 
 impl Marks {
-    pub(super) fn new(changes: u32) -> Self {
+    pub(in crate::bench) fn new(changes: u32) -> Self {
         Self {
             stopwatch: Stopwatch::start(),
             sent: (0..changes).map(|_| AtomicU32::new(0)).collect(),
@@ -33,12 +33,12 @@ impl Marks {
     }
 
     /// How many changes there will be.
-    pub(super) fn count(&self) -> u32 {
+    pub(in crate::bench) fn count(&self) -> u32 {
         self.sent.len() as u32
     }
 
     /// Microseconds since a change was sent.
-    pub(super) fn delay(&self, number: u32) -> u32 {
+    pub(in crate::bench) fn delay(&self, number: u32) -> u32 {
         let sent = self.sent[number as usize].load(Ordering::Acquire);
         self.now().saturating_sub(sent)
     }
@@ -49,7 +49,7 @@ impl Marks {
 }
 
 /// The number of the first change that is marked in these bytes.
-pub(super) fn find(bytes: &[u8]) -> Option<u32> {
+pub(in crate::bench) fn find(bytes: &[u8]) -> Option<u32> {
     let start = memmem::find(bytes, MARK)? + MARK.len();
     std::str::from_utf8(bytes.get(start..start + DIGITS)?)
         .ok()?
@@ -58,13 +58,13 @@ pub(super) fn find(bytes: &[u8]) -> Option<u32> {
 }
 
 /// A connection that registers one changed instance after the other.
-pub(super) struct Sender {
+pub(in crate::bench) struct Sender {
     stream: TcpStream,
     answers: BufReader<TcpStream>,
 }
 
 impl Sender {
-    pub(super) fn open(address: SocketAddr) -> Result<Self> {
+    pub(in crate::bench) fn open(address: SocketAddr) -> Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         Ok(Self {
@@ -74,7 +74,7 @@ impl Sender {
     }
 
     /// Sends all marked changes at their times.
-    pub(super) fn send_all(mut self, marks: &Marks, rate: u32) -> Result<()> {
+    pub(in crate::bench) fn send_all(mut self, marks: &Marks, rate: u32) -> Result<()> {
         let stopwatch = Stopwatch::start();
         for number in 0..marks.count() {
             let request = request(number);
@@ -88,7 +88,7 @@ impl Sender {
     }
 
     /// Sends changes with these numbers together.
-    pub(super) fn send(&mut self, numbers: std::ops::Range<u32>) -> Result<()> {
+    pub(in crate::bench) fn send(&mut self, numbers: std::ops::Range<u32>) -> Result<()> {
         let requests: Vec<u8> = numbers.clone().flat_map(request).collect();
         self.stream.write_all(&requests)?;
         numbers.into_iter().try_for_each(|_| self.taken())
