@@ -190,7 +190,7 @@ impl DiskCopy {
 
     fn try_write(&self, saved: Wall, snapshot: &Snapshot) -> Result<(), CopyError> {
         if !self.leftovers_removed.swap(true, Ordering::Relaxed) {
-            file::remove_leftovers(&self.path, saved);
+            file::remove_leftovers(saved, &self.path);
         }
         let instances: Vec<Arc<LeaseView>> = snapshot.instances().cloned().collect();
         let frame = ListFrame {
@@ -204,7 +204,7 @@ impl DiskCopy {
             return Err(CopyError::TooLarge(length));
         }
         let header = Header { saved, length };
-        file::replace(&self.path, saved, &[&header.line(&self.subject, &body), &body])
+        file::replace(saved, &self.path, &[&header.line(&self.subject, &body), &body])
     }
 }
 

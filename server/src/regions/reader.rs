@@ -105,7 +105,18 @@ impl Reader {
                     warn!(region = %self.name, %why, "another region cannot be read: what is known of it stays");
                 }
             }
-            _ => {}
+            // The first three do not happen to who registers nothing.
+            Event::Registered { .. }
+            | Event::Renewed { .. }
+            | Event::Missing { .. }
+            | Event::RegistrationFailed { .. }
+            | Event::RenewalFailed { .. }
+            | Event::Left { .. }
+            | Event::CheckHealth
+            | Event::Following { .. }
+            | Event::Polling { .. }
+            | Event::NoServers
+            | _ => {}
         }
     }
 

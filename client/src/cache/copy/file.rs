@@ -52,9 +52,9 @@ pub(super) fn read(path: &Path, subject: &str) -> Result<Option<(Header, Vec<u8>
 }
 
 /// Writes the parts to a new file beside `path`, and renames it to that.
-pub(super) fn replace(path: &Path, now: Wall, parts: &[&[u8]]) -> Result<(), CopyError> {
+pub(super) fn replace(now: Wall, path: &Path, parts: &[&[u8]]) -> Result<(), CopyError> {
     let (mut file, temporary) =
-        create_beside(path, now).map_err(|error| CopyError::Disk("create a file beside it", error))?;
+        create_beside(now, path).map_err(|error| CopyError::Disk("create a file beside it", error))?;
     let written = parts.iter().try_for_each(|part| file.write_all(part));
     let synced = written.and_then(|()| file.sync_all());
     drop(file);
@@ -74,18 +74,18 @@ pub(super) fn replace(path: &Path, now: Wall, parts: &[&[u8]]) -> Result<(), Cop
 }
 
 /// Removes temporary files that processes left when they died. What cannot be removed stays.
-pub(super) fn remove_leftovers(path: &Path, now: Wall) {
+pub(super) fn remove_leftovers(now: Wall, path: &Path) {
     let (Some(name), Ok(entries)) = (path.file_name(), fs::read_dir(directory(path))) else {
         return;
     };
     for entry in entries.take(ENTRIES_MAX).flatten() {
-        if is_temporary(&entry.file_name(), name) && is_leftover(&entry, now) {
+        if is_temporary(&entry.file_name(), name) && is_leftover(now, &entry) {
             _ = fs::remove_file(entry.path());
         }
     }
 }
 
-fn is_leftover(entry: &fs::DirEntry, now: Wall) -> bool {
+fn is_leftover(now: Wall, entry: &fs::DirEntry) -> bool {
     let Ok(about) = entry.metadata() else { return false };
     let Ok(modified) = about.modified() else {
         return false;
@@ -96,7 +96,7 @@ fn is_leftover(entry: &fs::DirEntry, now: Wall) -> bool {
 }
 
 /// A new file: the name may be that of somebody else with the same process id, in another container.
-fn create_beside(path: &Path, now: Wall) -> io::Result<(File, PathBuf)> {
+fn create_beside(now: Wall, path: &Path) -> io::Result<(File, PathBuf)> {
     let Some(name) = path.file_name() else {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,

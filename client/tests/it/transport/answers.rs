@@ -9,6 +9,13 @@ fn refused(status: u16, retry_after: Option<u64>) -> Answer {
     }
 }
 
+async fn all_are(cases: impl IntoIterator<Item = (Call, Vec<u8>, Answer)>) {
+    for (call, bytes, expected) in cases {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        assert_eq!(answer(call.clone(), bytes).await, expected, "{call:?} {text}");
+    }
+}
+
 #[tokio::test]
 async fn statuses() {
     let gone = r#"{"cursor":"b.1"}"#;
@@ -18,7 +25,7 @@ async fn statuses() {
         held: Some("W/\"1\"".into()),
     };
     let page = "<html>oh no</html>";
-    for (call, bytes, expected) in [
+    all_are([
         (renew(), with("200", "", ""), Answer::Done),
         (
             renew(),
@@ -60,6 +67,14 @@ async fn statuses() {
         (changes(), with("410", "", gone), Answer::Gone),
         (changes(), with("404", "", page), Answer::NotFound),
         (fetch(), with("410", "", ""), refused(410, None)),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn refusals() {
+    let page = "<html>oh no</html>";
+    all_are([
         (
             renew(),
             with("401", "WWW-Authenticate: Basic\r\n", ""),
@@ -95,10 +110,8 @@ async fn statuses() {
             with("503", "Retry-After: Fri, 31 Dec 1999 23:59:59 GMT\r\n", ""),
             refused(503, Some(0)),
         ),
-    ] {
-        let text = String::from_utf8_lossy(&bytes).into_owned();
-        assert_eq!(answer(call.clone(), bytes).await, expected, "{call:?} {text}");
-    }
+    ])
+    .await;
 }
 
 #[tokio::test]
