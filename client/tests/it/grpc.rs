@@ -88,14 +88,16 @@ impl Node {
         filter: Option<&str>,
         wait: Duration,
     ) -> (Arc<str>, Vec<Change>) {
-        match self.ask(changes(since, filter, wait)).await {
-            Answer::Changes {
-                cursor,
-                changes,
-                remote: false,
-            } => (cursor, changes),
-            other => panic!("{other:?}"),
-        }
+        let answer = self.ask(changes(since, filter, wait)).await;
+        let Answer::Changes {
+            cursor,
+            changes,
+            remote: false,
+        } = answer
+        else {
+            panic!("{answer:?}");
+        };
+        (cursor, changes)
     }
 }
 

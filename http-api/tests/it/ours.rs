@@ -262,7 +262,7 @@ fn nothing_of_an_instance_is_left_out() {
         let end = answer
             .text()
             .find(r#","registered":"#)
-            .unwrap_or(answer.text().len());
+            .unwrap_or_else(|| answer.text().len());
         let begin = answer.text().find(r#""app":"#).unwrap();
         (
             answer.text()[begin..end].trim_end_matches("}]}").to_owned(),
