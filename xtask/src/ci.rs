@@ -49,6 +49,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         steps.push(("simulator, 10,000 seeds", || {
             crate::sim::run(&crate::sim::Arguments::seeds(10_000))
         }));
+        steps.push(("clients, 100 seeds of 7 days", || {
+            crate::sim::run(&crate::sim::Arguments::clients(100))
+        }));
         steps.push(("fuzz, 10 minutes each", || {
             crate::fuzz::search(Duration::from_secs(600))
         }));

@@ -20,5 +20,6 @@ mod grpc;
 mod listed;
 #[cfg(feature = "http")]
 mod node;
+mod sim;
 #[cfg(feature = "http")]
 mod transport;
