@@ -18,7 +18,7 @@ const PACKAGES: [(&str, &[&str]); 6] = [
     ("http-api", &["registry-core"]),
     ("grpc-api", &["registry-core"]),
     ("replication", &["registry-core"]),
-    ("client", &["registry-core"]),
+    ("client", &["registry-core", "http-api"]),
     ("server", &["registry-core", "http-api", "replication", "client"]),
 ];
 /// Tests that take longer than this hang because of the bug.
