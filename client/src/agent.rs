@@ -38,7 +38,8 @@
 //! * The dirty time is that of the last change of content: the wall clock's, or one more than the one before if that is
 //!   later. Registering again after a 404 keeps it. Renewals name the one that was registered.
 //! * It renews on the interval of the instance, times 0.9 to 1. If that fails it goes on as said above and does not wait
-//!   for the next interval; pauses are shorter than that and than a third of the lease. 404: registers there at once.
+//!   for the next interval; pauses are shorter than that and than a third of the lease, and so long an answer is waited for at most, too. 404:
+//!   registers there at once.
 //! * Changes are registered at once: four, and one more every 5 s. Beyond that they wait and become one.
 //! * The owner is asked for the health before the first registration (which waits for 5 s at most) and then each
 //!   [`Provide::health_interval`]. STARTING and OUT_OF_SERVICE set by the owner are left alone.
@@ -109,7 +110,7 @@ impl Agent {
             endpoints,
             request_timeout,
             seed,
-        } = config;
+        } = config.bounded();
         let bounds = consume.clone().map(|consume| {
             Box::new(AgentConfig {
                 consume: Some(consume),

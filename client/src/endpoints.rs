@@ -15,7 +15,7 @@ use crate::server::Server;
 const AWAY: Duration = Duration::from_secs(120);
 
 /// Longer times would not fit once they have been multiplied.
-const YEAR: Duration = Duration::from_secs(365 * 86_400);
+pub(crate) const YEAR: Duration = Duration::from_secs(365 * 86_400);
 
 /// How servers are chosen.
 #[derive(Clone, Debug)]

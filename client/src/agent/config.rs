@@ -9,7 +9,7 @@ use super::fetcher::FEED_REST;
 use super::fetcher::FEED_WAIT;
 use super::pace::{JITTER, LONGEST_PAUSE, ROUND_TRIES};
 use crate::call::Scope;
-use crate::endpoints::EndpointsConfig;
+use crate::endpoints::{EndpointsConfig, YEAR};
 
 /// Nothing is asked more often than this, whatever is configured.
 pub(super) const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
@@ -17,7 +17,7 @@ pub(super) const SHORTEST_INTERVAL: Duration = Duration::from_millis(10);
 /// What a server is asked at most until it is known that it is no use, or that it is.
 const REQUESTS_OF_A_SERVER: u32 = 3;
 
-/// What an agent is to do, and with which patience.
+/// What an agent is to do, and with which patience. Times of more than a year are a year.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct AgentConfig {
@@ -93,10 +93,11 @@ impl AgentConfig {
         let servers = u32::try_from(servers.max(1)).unwrap_or(u32::MAX);
         let pauses = (servers - 1) / ROUND_TRIES;
         let pause = interval.min(LONGEST_PAUSE).mul_f64(1.0 + JITTER);
-        interval.max(waiting)
-            + self.request_timeout
-            + self.request_timeout * REQUESTS_OF_A_SERVER * servers
-            + pause * pauses
+        let requests = REQUESTS_OF_A_SERVER.saturating_mul(servers).saturating_add(1);
+        interval
+            .max(waiting)
+            .saturating_add(self.request_timeout.saturating_mul(requests))
+            .saturating_add(pause.saturating_mul(pauses))
     }
 
     /// The same for a registry that lost its last instance all at once: an empty list counts as a failure for
@@ -104,7 +105,27 @@ impl AgentConfig {
     /// each instance that it is gone, they are gone at once.)
     pub fn emptied_bound(&self, servers: usize) -> Duration {
         let hold = self.consume.as_ref().map(|consume| consume.hold_empty);
-        self.staleness_bound(servers) * 2 + hold.unwrap_or_default()
+        let seen_and_confirmed = self.staleness_bound(servers).saturating_mul(2);
+        seen_and_confirmed.saturating_add(hold.unwrap_or_default())
+    }
+
+    /// The same, with times that can be multiplied.
+    pub(super) fn bounded(mut self) -> Self {
+        let mut times = vec![&mut self.request_timeout];
+        if let Some(provide) = &mut self.provide {
+            times.push(&mut provide.leave_within);
+            times.extend(provide.health_interval.as_mut());
+        }
+        if let Some(consume) = &mut self.consume {
+            times.push(&mut consume.interval);
+            times.push(&mut consume.full_interval);
+            times.push(&mut consume.delta_retention);
+            times.push(&mut consume.hold_empty);
+        }
+        for time in times {
+            *time = (*time).min(YEAR);
+        }
+        self
     }
 
     /// With this seed.
@@ -180,6 +201,7 @@ impl Default for Consume {
 
 /// The regions whose instances are read.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Regions {
     /// What the server gives by itself: its own region, and others beside it if it is configured so.
     #[default]

@@ -300,7 +300,7 @@ impl Registrar {
             }
             self.paid = Some(dirty);
         }
-        let within = exchange.request_timeout;
+        let within = self.write_within(exchange);
         self.write_register(now, exchange, server, within);
     }
 
@@ -323,7 +323,7 @@ impl Registrar {
             status: self.instance.status,
             last_dirty: self.registered.unwrap_or_default(),
         };
-        let within = exchange.request_timeout;
+        let within = self.write_within(exchange);
         self.write(now, exchange, server, What::Renew, call, within);
     }
 
@@ -421,6 +421,11 @@ impl Registrar {
             why: fault.why,
             lease_left: self.lease_left(now),
         });
+    }
+
+    /// How long a write may take: a third of the lease at most, so that one server that hangs does not cost all of it.
+    fn write_within(&self, exchange: &Exchange) -> Duration {
+        exchange.request_timeout.min(self.duration() / 3)
     }
 
     fn lease_left(&self, now: Now) -> Duration {

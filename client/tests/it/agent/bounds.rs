@@ -144,6 +144,42 @@ fn it_comes_to_rest_whatever_the_servers_do() {
     }
 }
 
+/// Whoever writes the longest time there is means "never", and must not get a panic.
+#[test]
+fn times_of_any_length_are_understood() {
+    for time in [Duration::ZERO, Duration::MAX] {
+        let mut given = Provide::new(orders(10));
+        given.leave_within = time;
+        given.health_interval = Some(time);
+        let mut read = Consume::default();
+        read.interval = time;
+        read.full_interval = time;
+        read.delta_retention = time;
+        read.hold_empty = time;
+        for feed in [true, false] {
+            read.feed = feed;
+            let mut config = AgentConfig::new()
+                .provide(given.clone())
+                .consume(read.clone())
+                .seed(7);
+            config.request_timeout = time;
+            config.endpoints.session = time;
+            config.endpoints.quarantine = time;
+            config.endpoints.quarantine_max = time;
+            assert!(config.emptied_bound(usize::MAX) >= config.staleness_bound(usize::MAX));
+            let mut world = World::new(2, config, |models| models[0].add("orders", "a"));
+            world.models[0].feed = feed;
+            world.run(5_000);
+            assert!(world.agent.staleness_bound() >= time.min(Duration::from_secs(86_400)));
+            world.models[0].restart();
+            world.run(5_000);
+            world.agent.leave(world.now);
+            world.run(5_000);
+            assert!(world.agent.is_finished());
+        }
+    }
+}
+
 #[test]
 fn the_same_seed_gives_the_same_run() {
     let run = |seed| {

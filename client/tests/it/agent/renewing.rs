@@ -2,7 +2,7 @@
 
 use eureka_client::agent::{AgentConfig, Phase, Provide};
 
-use super::world::{Mood, World, provide};
+use super::world::{Mood, World, orders, provide};
 
 #[test]
 fn renews_within_the_interval_with_jitter_and_the_registered_dirty_time() {
@@ -87,7 +87,7 @@ fn pauses_between_renewals_stay_under_a_third_of_the_lease() {
 
 #[test]
 fn a_short_lease_is_fought_for_in_short_pauses() {
-    let mut instance = super::world::orders(30);
+    let mut instance = orders(30);
     instance.lease.duration_secs = 30;
     let config = AgentConfig::new().provide(Provide::new(instance));
     let mut world = World::new(1, config, |_| {});
@@ -98,6 +98,27 @@ fn a_short_lease_is_fought_for_in_short_pauses() {
     assert!(
         gaps.len() > 15 && gaps.iter().all(|gap| *gap <= 10_050),
         "{gaps:?}"
+    );
+}
+
+#[test]
+fn a_server_that_hangs_does_not_cost_a_short_lease() {
+    let config = AgentConfig::new().provide(Provide::new(orders(2))).seed(7);
+    let mut world = World::new(2, config, |_| {});
+    world.run(1_000);
+    let host = world.last_host();
+    let other = if host == "s1" { "s2" } else { "s1" };
+    // As if replicated.
+    let views = world.model(&host).instances.clone();
+    world.model(other).instances = views;
+    world.model(&host).mood = Mood::Silent;
+    world.sent.clear();
+    world.run(6_000);
+    assert_eq!(world.last_host(), other);
+    let gaps = world.gaps("renew");
+    assert!(
+        gaps.len() > 1 && gaps.iter().all(|gap| *gap <= 2_050),
+        "the request time-out is 5 s, and the lease 6 s: {gaps:?}"
     );
 }
 
