@@ -68,6 +68,16 @@ pub enum Call {
     },
 }
 
+impl Call {
+    /// Whether it asks for something, and changes nothing.
+    pub fn is_read(&self) -> bool {
+        match self {
+            Self::Fetch { .. } | Self::Delta { .. } | Self::Changes { .. } => true,
+            Self::Register(_) | Self::Renew { .. } | Self::Cancel(_) => false,
+        }
+    }
+}
+
 /// Which part of a registry somebody wants to know.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]

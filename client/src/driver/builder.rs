@@ -19,7 +19,7 @@ use super::http::Pool;
 use super::publishing::Publishing;
 use super::requests::Requests;
 use super::shared::Shared;
-use super::task::Task;
+use super::task::{End, Task};
 use crate::agent::{Agent, AgentConfig, Consume, Provide, Regions};
 use crate::cache::Publisher;
 use crate::cache::copy::DiskCopy;
@@ -258,6 +258,7 @@ impl Builder {
             requests: Requests::default(),
             publishing,
             health: self.health.map(|(_, ask)| Health::new(ask, self.health_within)),
+            end: End(Arc::clone(&shared)),
         };
         Ok(Client::new(shared, cache, runtime.spawn(task.run())))
     }

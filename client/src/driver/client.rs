@@ -85,7 +85,8 @@ impl Client {
         }
     }
 
-    /// Leaves, and waits until that is done, at most [`Builder::leave_within`]. True if nothing of it is registered any
+    /// Leaves, and waits until that is done, at most [`Builder::leave_within`]; then for listeners that are being called and
+    /// for the last copy on disk, at most 5 s more. True if nothing of it is registered any
     /// more: a server confirmed that the instance is gone, or there was none. False if no server did: the lease runs out.
     pub async fn shutdown(mut self) -> bool {
         self.leave();

@@ -17,13 +17,20 @@ use crate::server::Server;
 
 /// For the last copy on disk, and for listeners that are being called, when the client ends.
 const END_WITHIN: Duration = Duration::from_secs(5);
+/// For the copy on disk, when the client starts: so long no server is read.
+const COPY_WITHIN: Duration = Duration::from_secs(5);
 
 /// The tasks, which end with this.
 #[derive(Debug)]
 pub(super) struct Publishing {
     newest: watch::Sender<Option<Told>>,
+    copy: CopyRead,
     tasks: JoinSet<()>,
 }
+
+/// Whether the copy on disk has been read. Tells nothing: it ends.
+#[derive(Clone, Debug)]
+pub(super) struct CopyRead(watch::Receiver<()>);
 
 /// What a server told, and when.
 #[derive(Clone, Debug)]
@@ -36,12 +43,17 @@ pub(super) struct Told {
 impl Publishing {
     pub(super) fn start(shared: Arc<Shared>, publisher: Publisher, copy: Option<Arc<DiskCopy>>) -> Self {
         let (newest, told) = watch::channel(None);
+        let (reading, read) = watch::channel(());
         let mut tasks = JoinSet::new();
         if let Some(copy) = &copy {
             tasks.spawn(keep(Arc::clone(copy), publisher.cache()));
         }
-        tasks.spawn(publish(shared, publisher, copy, told));
-        Self { newest, tasks }
+        tasks.spawn(publish(shared, publisher, copy.map(|copy| (copy, reading)), told));
+        Self {
+            newest,
+            copy: CopyRead(read),
+            tasks,
+        }
     }
 
     /// Shows this to the readers soon. What is newer takes its place if they are slow.
@@ -49,9 +61,17 @@ impl Publishing {
         self.newest.send_replace(Some(told));
     }
 
+    /// Who wants to read a server waits for the copy on disk: else a server that was started again as well, and answers
+    /// sooner than the disk, would have it that nobody is there.
+    pub(super) fn copy(&self) -> CopyRead {
+        self.copy.clone()
+    }
+
     /// Shows what was told last, and writes it to disk.
     pub(super) async fn end(self) {
-        let Self { newest, mut tasks } = self;
+        let Self {
+            newest, mut tasks, ..
+        } = self;
         drop(newest);
         let ended = timeout(END_WITHIN, async { while tasks.join_next().await.is_some() {} });
         if ended.await.is_err() {
@@ -60,17 +80,28 @@ impl Publishing {
     }
 }
 
+impl CopyRead {
+    /// Waits until it has been read, or there is none, or it takes too long.
+    pub(super) async fn wait(mut self) {
+        let read = timeout(COPY_WITHIN, async { while self.0.changed().await.is_ok() {} });
+        if read.await.is_err() {
+            warn!("the copy on disk takes long to read; servers are asked before it is known");
+        }
+    }
+}
+
 /// Ends when nobody can tell anything any more.
 async fn publish(
     shared: Arc<Shared>,
     publisher: Publisher,
-    copy: Option<Arc<DiskCopy>>,
+    copy: Option<(Arc<DiskCopy>, watch::Sender<()>)>,
     mut told: watch::Receiver<Option<Told>>,
 ) {
     let mut loading = JoinSet::new();
-    if let Some(copy) = copy {
+    let mut reading = copy.map(|(copy, reading)| {
         loading.spawn_blocking(move || copy.load());
-    }
+        reading
+    });
     loop {
         tokio::select! {
             biased;
@@ -83,7 +114,12 @@ async fn publish(
                     publisher.publish(now, snapshot, server);
                 }
             }
-            Some(Ok(Some(saved))) = loading.join_next() => begin_with(&shared, &publisher, saved),
+            Some(loaded) = loading.join_next() => {
+                if let Ok(Some(saved)) = loaded {
+                    begin_with(&shared, &publisher, saved);
+                }
+                drop(reading.take());
+            }
         }
     }
 }

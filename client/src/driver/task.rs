@@ -32,6 +32,8 @@ pub(super) struct Task {
     pub(super) publishing: Option<Publishing>,
     /// Of clients with a hook.
     pub(super) health: Option<Health>,
+    /// Dropped at the end, whichever that is.
+    pub(super) end: End,
 }
 
 /// What the agent wants.
@@ -43,13 +45,12 @@ struct Wanted {
     finished: bool,
 }
 
-/// Tells those who wait that the client has ended: also when its task is dropped with the runtime.
-struct End(Arc<Shared>);
+/// Tells those who wait that the client has ended: also when its task is dropped with the runtime, even before it ran.
+pub(super) struct End(pub(super) Arc<Shared>);
 
 impl Task {
     /// Runs until the agent has left. What is under way ends with it.
     pub(super) async fn run(mut self) {
-        let _end = End(Arc::clone(&self.shared));
         loop {
             let (now, wanted) = self.ask();
             self.execute(now, wanted.requests, wanted.events);
@@ -72,6 +73,7 @@ impl Task {
         if let Some(publishing) = self.publishing.take() {
             publishing.end().await;
         }
+        drop(self.end);
     }
 
     /// Gives the agent the time, and takes what it wants.
@@ -109,14 +111,20 @@ impl Task {
     fn execute(&mut self, now: Now, requests: Vec<Request>, events: Vec<Event>) {
         for request in requests {
             let pool = self.pool.clone();
-            let id = request.id;
             #[cfg(feature = "grpc")]
-            if let Some(feed) = self.grpc.clone() {
-                self.requests
-                    .begin(id, async move { feed.send(&pool, &request).await });
-                continue;
-            }
-            self.requests.begin(id, async move { pool.send(&request).await });
+            let feed = self.grpc.clone();
+            let publishing = self.publishing.as_ref().filter(|_| request.call.is_read());
+            let copy = publishing.map(Publishing::copy);
+            self.requests.begin(request.id, async move {
+                if let Some(copy) = copy {
+                    copy.wait().await;
+                }
+                #[cfg(feature = "grpc")]
+                if let Some(feed) = feed {
+                    return feed.send(&pool, &request).await;
+                }
+                pool.send(&request).await
+            });
         }
         let happened = !events.is_empty();
         for event in events {

@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eureka_client::cache::Origin;
+use eureka_client::cache::copy::DiskCopy;
+use eureka_client::call::Scope;
 use eureka_client::{BuildError, Builder, Client, Pool, ServerError};
-use eureka_registry_core::{Instance, InstanceKey, LeaseTerms, Now, Origin as Author, Status};
+use eureka_registry_core::{Instance, InstanceKey, LeaseTerms, Now, Origin as Author, Status, Wall};
 use tokio::sync::{mpsc, watch};
 
+use crate::listed::Listed;
 use crate::node::{Node, within};
 
 /// The shortest renewal interval there is.
@@ -237,6 +240,59 @@ async fn a_copy_on_disk_is_what_a_consumer_without_servers_begins_with() {
     assert_eq!(*client.cache().view().origin(), Origin::Nothing);
     client.shutdown().await;
     assert_eq!(std::fs::read(&path).expect("it is there"), b"no copy");
+}
+
+/// Servers and consumers that start again at once: what the servers have forgotten must not be forgotten here, too, just
+/// because a server answers sooner than the disk.
+#[tokio::test]
+async fn a_copy_on_disk_that_takes_long_to_read_is_not_lost_to_a_server_that_knows_nobody_yet() {
+    const INSTANCES: usize = 20_000;
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("registry");
+    let mut known = Listed::new();
+    for number in 0..INSTANCES {
+        known.put(instance("orders", &format!("orders-{number}")));
+    }
+    known.show();
+    DiskCopy::new(&path, &Scope::All, &[])
+        .write(Wall(1), known.cache().view().snapshot())
+        .expect("the file is ours");
+
+    let node = Node::start().await;
+    let client = Client::builder()
+        .server(&node.url())
+        .disk_copy(&path)
+        .start()
+        .expect("all is said");
+    // The second one is sent when the first one has been answered.
+    node.until_count("GET /eureka/apps/", 2).await;
+    let view = client.cache().view();
+    assert!(
+        matches!(view.origin(), Origin::Disk { .. }),
+        "{:?}",
+        view.origin()
+    );
+    assert_eq!(view.application("orders").len(), INSTANCES);
+    assert!(client.facts().stats.held_empty > 0);
+}
+
+#[test]
+fn a_client_that_never_ran_has_ended_with_its_runtime() {
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().expect("a runtime")
+    };
+    let first = runtime();
+    let client = first.block_on(async {
+        Client::builder()
+            .server("http://127.0.0.1:1/eureka/")
+            .register(instance("orders", "orders-1"))
+            .start()
+            .expect("all is said")
+    });
+    drop(first);
+    let registered = async { within("the end", client.registration().wait_registered()).await };
+    assert!(!runtime().block_on(registered));
 }
 
 #[tokio::test]

@@ -27,10 +27,7 @@ const REST_WITHIN: Duration = Duration::from_millis(100);
 
 pub(super) async fn of(call: &Call, response: Response<Incoming>, longest: usize) -> Answer {
     let (head, body) = response.into_parts();
-    let reads = matches!(
-        call,
-        Call::Fetch { .. } | Call::Delta { .. } | Call::Changes { .. }
-    );
+    let reads = call.is_read();
     let answer = match head.status {
         StatusCode::OK if reads => return take(call, head.headers, body, longest).await,
         status if status.is_success() && !reads => Answer::Done,

@@ -43,10 +43,7 @@ pub(super) fn of(request: &Request, identity: &str) -> Result<Message<Full<Bytes
         .header(ACCEPT, "application/json")
         .header(USER_AGENT, concat!("eureka-client/", env!("CARGO_PKG_VERSION")))
         .header(IDENTITY_NAME, identity);
-    if matches!(
-        request.call,
-        Call::Fetch { .. } | Call::Delta { .. } | Call::Changes { .. }
-    ) {
+    if request.call.is_read() {
         message = message.header(ACCEPT_ENCODING, "gzip");
     }
     if let Call::Fetch { held: Some(tag), .. } = &request.call {
