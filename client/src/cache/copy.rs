@@ -73,6 +73,7 @@ pub struct Saved {
 
 /// How often it was written, since the start.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
 pub struct CopyStats {
     /// How often.
     pub written: u64,

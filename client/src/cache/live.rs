@@ -219,7 +219,7 @@ impl Shared {
         }
     }
 
-    /// Wakers run outside the lock: they are somebody else's code.
+    /// Wakers run, are cloned and are dropped outside the lock: they are somebody else's code.
     fn wake(&self, last: bool) {
         let wakers = {
             let mut waiting = self.waiting.lock();
@@ -236,16 +236,26 @@ impl Waiter {
     /// Asks to be woken by the next view; true if there will be none. Whoever waits looks at the view *after* this, and
     /// misses nothing.
     pub(super) fn wait(&self, waker: &Waker) -> bool {
-        let mut waiting = self.shared.waiting.lock();
-        if !waiting.closed {
-            waiting.wakers.insert(self.id, waker.clone());
-        }
-        waiting.closed
+        let waker = waker.clone();
+        let (closed, before) = {
+            let mut waiting = self.shared.waiting.lock();
+            let before = match waiting.closed {
+                true => Some(waker),
+                false => waiting.wakers.insert(self.id, waker),
+            };
+            (waiting.closed, before)
+        };
+        drop(before);
+        closed
     }
 }
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        self.shared.waiting.lock().wakers.remove(&self.id);
+        let waker = {
+            let mut waiting = self.shared.waiting.lock();
+            waiting.wakers.remove(&self.id)
+        };
+        drop(waker);
     }
 }

@@ -38,7 +38,7 @@ impl Kept {
     }
 
     fn stats(&self) -> (u64, u64) {
-        let CopyStats { written, failed } = self.copy.stats();
+        let CopyStats { written, failed, .. } = self.copy.stats();
         (written, failed)
     }
 }

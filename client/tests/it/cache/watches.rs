@@ -298,3 +298,35 @@ fn readers_on_other_threads_arrive_where_the_publisher_ends() {
         }
     }
 }
+
+/// Dropping a waker may drop a whole task, as some runtimes do, and with it what the task watches.
+#[test]
+fn a_waker_that_looks_at_the_cache_when_it_is_dropped_finds_it_open() {
+    struct Looks(Cache);
+    impl Wake for Looks {
+        fn wake(self: Arc<Self>) {}
+    }
+    impl Drop for Looks {
+        fn drop(&mut self) {
+            assert!(self.0.is_live());
+        }
+    }
+    let (tell, told) = std::sync::mpsc::channel();
+    // On a thread of its own: a lock that is never released is to fail this test, not to stop it.
+    std::thread::spawn(move || {
+        let publisher = publisher();
+        let mut watch = publisher.cache().watch("a");
+        for _ in 0..2 {
+            let waker = Waker::from(Arc::new(Looks(publisher.cache())));
+            assert!(
+                Pin::new(&mut watch)
+                    .poll_next(&mut Context::from_waker(&waker))
+                    .is_pending()
+            );
+        }
+        drop(watch);
+        tell.send(()).unwrap();
+    });
+    told.recv_timeout(std::time::Duration::from_secs(30))
+        .expect("a waker was dropped behind the lock");
+}
