@@ -138,7 +138,10 @@ impl GrpcFeed {
         let Some(address) = self.address(&request.server) else {
             return Asked::Other;
         };
-        let mut state = self.state.lock().await;
+        // Held while it waits for changes. Whoever else asks, an agent that shares this, must not wait for that.
+        let Ok(mut state) = self.state.try_lock() else {
+            return Asked::Other;
+        };
         if state.rest_until.is_some_and(|until| Instant::now() < until) {
             return Asked::Other;
         }

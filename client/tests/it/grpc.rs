@@ -152,6 +152,21 @@ fn full() -> Instance {
     instance
 }
 
+/// Agents may share one feed, and each has its own time.
+#[tokio::test]
+async fn who_asks_while_another_question_waits_is_answered_over_rest() {
+    let node = Node::new().await;
+    let start = node.cursor(0);
+    let wait = Duration::from_secs(2);
+    tokio::select! {
+        biased;
+        first = node.ask(changes(&start, None, wait)) => panic!("the second one waited for {first:?}"),
+        second = node.ask(changes(&start, None, wait)) => {
+            assert!(matches!(second, Answer::Unreachable(_)), "{second:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn changes_come_whole_and_in_order_over_one_stream() {
     let node = Node::new().await;
