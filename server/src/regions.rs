@@ -1,6 +1,7 @@
 //! Other regions: who reads them, and what the server shows of that.
 
 mod reader;
+mod sent;
 
 use std::sync::Arc;
 

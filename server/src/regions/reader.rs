@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eureka_client::agent::{Agent, AgentConfig, Consume, Event, FetchKind, Fetched, Regions};
-use eureka_client::call::{Answer, RequestId};
 use eureka_client::{Pool, PoolConfig, Server};
 use eureka_http_api::RemoteRegions;
 use eureka_registry_core::Clock;
 use tokio::sync::oneshot;
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tracing::{info, warn};
+
+use super::sent::Sent;
 
 /// What servers call themselves that read other regions, in Java, too: such a reader is told of one region alone.
 const IDENTITY: &str = "DefaultServer";
@@ -61,7 +62,7 @@ impl Reader {
 
     pub(crate) async fn run(mut self, mut stopped: oneshot::Receiver<()>) {
         // Dropped at the end, it takes back what is under way.
-        let mut sent: JoinSet<(RequestId, Answer)> = JoinSet::new();
+        let mut sent = Sent::default();
         loop {
             self.send(&mut sent);
             while let Some(event) = self.agent.poll_event() {
@@ -73,22 +74,17 @@ impl Reader {
                 .poll_timeout()
                 .map(|(due, _)| Duration::from_millis(due.0.saturating_sub(now.0)));
             tokio::select! {
-                Some(answered) = sent.join_next() => {
-                    // A panic was logged; the request it was about comes to its end as the agent's own does.
-                    if let Ok((id, answer)) = answered {
-                        self.agent.handle_answer(self.clock.now(), id, answer);
-                    }
-                }
+                Some((id, answer)) = sent.next() => self.agent.handle_answer(self.clock.now(), id, answer),
                 () = sleep(due.unwrap_or(Duration::MAX)) => self.agent.handle_timeout(self.clock.now()),
                 _ = &mut stopped => return,
             }
         }
     }
 
-    fn send(&mut self, sent: &mut JoinSet<(RequestId, Answer)>) {
+    fn send(&mut self, sent: &mut Sent) {
         while let Some(request) = self.agent.poll_request() {
             let pool = self.pool.clone();
-            sent.spawn(async move { (request.id, pool.send(&request).await) });
+            sent.begin(request.id, async move { pool.send(&request).await });
         }
     }
 
