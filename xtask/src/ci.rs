@@ -22,7 +22,7 @@ pub(crate) struct Arguments {
 /// A named check.
 type Step = (&'static str, fn() -> Result<()>);
 
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     ("fmt", fmt),
     ("tidy", || crate::tidy::run(&crate::tidy::Arguments {})),
     ("readme", || {
@@ -35,7 +35,17 @@ const STEPS: [Step; 9] = [
     ("features", features::check),
     ("no_std", no_std::check),
     ("rustdoc", rustdoc),
+    ("package", package),
     ("deny", deny::check),
+];
+
+/// What is published for others to build on.
+const LIBRARIES: [&str; 5] = [
+    "eureka-registry-core",
+    "eureka-replication",
+    "eureka-http-api",
+    "eureka-grpc-api",
+    "eureka-client",
 ];
 
 /// Runs all steps, also after one has failed, and names those that did.
@@ -103,6 +113,17 @@ fn rustdoc() -> Result<()> {
         "--document-private-items",
     ];
     execute(cargo().args(everything).env("RUSTDOCFLAGS", "-D warnings"))
+}
+
+/// Packs each library as it would be published, and builds what is in the package.
+fn package() -> Result<()> {
+    let mut command = cargo();
+    // What is not committed is checked, too.
+    command.args(["package", "--quiet", "--allow-dirty"]);
+    for library in LIBRARIES {
+        command.args(["--package", library]);
+    }
+    execute(&mut command)
 }
 
 /// The cargo that runs this program, in the root of the workspace.

@@ -124,7 +124,7 @@ impl DiskCopy {
         }
     }
 
-    /// The same, written at most every so often by [`keep`]; 30 seconds otherwise.
+    /// The same, written at most every so often by [`keep()`]; 30 seconds otherwise.
     #[must_use]
     pub fn every(self, interval: Duration) -> Self {
         Self { interval, ..self }

@@ -1,10 +1,10 @@
-//! Each feature of the sans-IO crates compiles alone, and none of them does too.
+//! Each feature of the sans-IO crates, and of the client, compiles alone, and none of them does too.
 
 use anyhow::{Context, Result};
 
 use super::{cargo, execute};
 
-const CRATES: [&str; 2] = ["registry-core", "replication"];
+const CRATES: [&str; 3] = ["registry-core", "replication", "client"];
 
 pub(super) fn check() -> Result<()> {
     for directory in CRATES {
