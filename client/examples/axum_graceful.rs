@@ -15,8 +15,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
-use eureka_client::Client;
-use eureka_registry_core::{Instance, Port};
+use eureka_client::{Client, Instance};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -46,10 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let serving = tokio::spawn(serving.into_future());
 
     let instance = Instance {
-        port: Port {
-            number: port.into(),
-            enabled: true,
-        },
+        port: port.into(),
         vip_address: Some(app.as_str().into()),
         ..Instance::new(&app, &id, "localhost", "127.0.0.1")
     };

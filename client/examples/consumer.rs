@@ -9,8 +9,7 @@
 use std::env;
 use std::error::Error;
 
-use eureka_client::Client;
-use eureka_registry_core::LeaseView;
+use eureka_client::{Client, LeaseView};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {

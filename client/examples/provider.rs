@@ -9,25 +9,26 @@
 use std::env;
 use std::error::Error;
 
-use eureka_client::Client;
-use eureka_registry_core::{Instance, Port};
+use eureka_client::{Client, Instance};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let [server, app, port] = arguments();
     let instance = Instance {
-        port: Port {
-            number: port.parse()?,
-            enabled: true,
-        },
+        port: port.parse::<u16>()?.into(),
         // Clients that find services by their virtual address, Spring's for example, look for this.
         vip_address: Some(app.as_str().into()),
         ..Instance::new(&app, &format!("localhost:{app}:{port}"), "localhost", "127.0.0.1")
     };
     let client = Client::builder().server(&server).register(instance).start()?;
 
-    client.registration().wait_registered().await;
-    println!("{app} is registered at {server}: Ctrl-C ends it");
+    // Does not wait for a server: a service works without one, too, and the client goes on trying.
+    let registered = client.registration().wait_registered();
+    tokio::spawn(async move {
+        if registered.await {
+            println!("{app} is registered at {server}: Ctrl-C ends it");
+        }
+    });
     tokio::signal::ctrl_c().await?;
 
     // DOWN, then gone. Dropping the client does the same in the background, if the runtime goes on for long enough.

@@ -12,10 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use eureka_client::Client;
 use eureka_client::balance::{Addressing, Endpoint, Target};
 use eureka_client::discover::Discover;
-use eureka_registry_core::Instance;
+use eureka_client::{Client, Instance};
 use http::{Request, Uri};
 use http_body_util::{BodyExt, Full};
 use hyper_util::client::legacy;

@@ -4,8 +4,8 @@
 //! ```
 //! use std::time::Duration;
 //!
-//! use eureka_client::Client;
-//! use eureka_registry_core::Instance;
+//! use eureka_client::balance::{BalanceConfig, Balancer, Feedback, Target};
+//! use eureka_client::{Client, Instance};
 //!
 //! # mod server {
 //! #     use std::{error::Error, sync::Arc};
@@ -44,24 +44,40 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let eureka = server::start().await?;
-//! // A provider. `eureka` is the URL of a server, "http://127.0.0.1:8761/eureka/" for example; there may be several.
-//! let instance = Instance::new("orders", "host-1:orders:8080", "host-1", "10.0.0.1");
-//! let orders = Client::builder().server(&eureka).register(instance).start()?;
-//! orders.registration().wait_registered().await;
+//! // A provider. `eureka` is the URL of a server, "http://127.0.0.1:8761/eureka/" for example; for several servers call
+//! // `server` once for each. The port is where the service itself listens.
+//! let instance = Instance {
+//!     port: 8080.into(),
+//!     ..Instance::new("orders", "host-1:orders:8080", "host-1", "10.0.0.1")
+//! };
+//! let provider = Client::builder().server(&eureka).register(instance).start()?;
+//! tokio::time::timeout(Duration::from_secs(10), provider.registration().wait_registered()).await?;
 //!
 //! // A consumer. Look-ups are answered from memory; what changes arrives by itself.
-//! let shop = Client::builder().server(&eureka).discover().start()?;
-//! let cache = shop.cache();
+//! let consumer = Client::builder().server(&eureka).discover().start()?;
+//! let cache = consumer.cache();
 //! let view = tokio::time::timeout(Duration::from_secs(10), cache.ready()).await?.expect("the client lives");
 //! let found = view.application("orders");
 //! assert_eq!(found.up().count(), 1);
 //! assert_eq!(&*found[0].instance.host_name, "host-1");
 //!
-//! // Leaving: DOWN, then cancelled. Dropping the client does the same in the background.
-//! assert!(orders.shutdown().await);
+//! // Whom to call: all that are UP, in turns.
+//! let orders = Balancer::new(cache, Target::app("orders"), BalanceConfig::default());
+//! let pick = orders.pick()?;
+//! assert_eq!(pick.endpoint().to_string(), "http://host-1:8080");
+//! // Call it, and say how that went: an instance that keeps failing is left out for a while.
+//! pick.feedback(Feedback::Ok);
+//!
+//! // Leaving: DOWN, then cancelled. Dropping the client does the same in the background, as long as the runtime goes on:
+//! // at the end of `main` it does not, so a service waits for this before it ends.
+//! assert!(provider.shutdown().await);
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! What it needs besides is a tokio runtime with its timer and network enabled, as `#[tokio::main]` makes it; the service's own
+//! `tokio` needs the feature `signal` to leave at Ctrl-C. The types of the registry that this crate speaks of
+//! ([`Instance`], [`LeaseView`], [`Status`] and others) are those of `eureka-registry-core`.
 //!
 //! Any Eureka server will do, Java's included. From servers of this project a consumer learns of a change as it happens,
 //! within milliseconds; others are asked for deltas each 30 seconds. Nothing has to be configured for that.
@@ -74,12 +90,20 @@
 //! * [`Cache`] has the newest [`View`] of the registry: look-ups by application, virtual address, id and metadata, its
 //!   age ([`Cache::age`]) and origin ([`View::origin`]), and [`watch`](Cache::watch) streams of changes. It stays readable whatever
 //!   happens to servers and client; [`Builder::disk_copy`] makes it survive a restart, too.
-//! * [`balance`] picks an instance: turns, own zone first, outliers left out.
+//! * [`balance`] picks an instance: turns, own zone first, outliers left out. With the feature `tower` there is a
+//!   `discover::Discover` for tower's balancers, with `caller` a `caller::Caller` that calls `http://PAYMENTS/path`.
+//! * [`cache::Publisher`] makes a [`Cache`] without client and server: for tests of whoever reads one.
 //! * [`agent::Agent`] is what decides: a state machine without clock, thread or socket. [`Client`] gives it the time and
 //!   sends its requests; who has a runtime of another kind can do the same.
 //!
+//! Programs to begin with are in `examples`: `provider`, `consumer`, `cache_without_servers`, `axum_graceful` (leaves without
+//! losing a request), `tower_balance`, `hyper_call` and `reqwest_call`.
+//!
 //! # When things go wrong
 //!
+//! * [`Builder::start`] fails if what it was told cannot work: no runtime, no server, a URL that is none, `https` without the
+//!   feature `tls`, an instance without application, host name or address. Whatever a server or the network does wrong is
+//!   in the log, and tried again: a client that has started does not fail.
 //! * A server that fails is set aside, and the next one is asked at once, in the same round: a renewal is never put off until
 //!   the next interval. A server that does not know the instance (404) is told again.
 //! * While no server answers, [`Cache`] keeps what was known last, for ever. Its age says how much that is worth.
@@ -87,6 +111,13 @@
 //!   listener ([`Cache::on_change`]) is logged. Both run as tasks of their own: on a runtime of several threads not even one that
 //!   blocks its thread keeps a renewal from being sent.
 //! * If the runtime is shut down while a client lives, nothing panics: the client has ended, and its lease runs out.
+//!
+//! # The log
+//!
+//! Lines are written by `tracing`, all under `eureka_client`, in a span `client` that names the instance. What a service
+//! registers, whom a consumer follows, and that something works again is information; failures are warnings, of those in a
+//! row that are alike the first, second, fourth, eighth and so on; each renewal and each read is debug.
+//! `RUST_LOG=eureka_client=debug` shows them all, with a `tracing-subscriber` that has its feature `env-filter`.
 //!
 //! # Many clients in one process
 //!
@@ -97,6 +128,11 @@
 //!
 //! * `http` (default): the client itself, on tokio and hyper. Without it there are the machine, [`View`] and [`balance`]:
 //!   what a client for another runtime is made of.
+//! * `tls`: servers that speak `https`, by rustls.
+//! * `dns`: servers that are found through DNS: all addresses of a name, and Eureka's scheme of TXT records.
+//! * `grpc`: changes over gRPC, from servers of this project whose gRPC address is named.
+//! * `tower`: `discover::Discover`, for tower's balancers.
+//! * `caller`: `caller::Caller`, calls by the name of an application over any HTTP client that is a tower service.
 
 pub mod agent;
 pub mod balance;
@@ -124,4 +160,8 @@ pub use driver::{GrpcAddressError, GrpcFeed, GrpcFeedStats};
 #[cfg(feature = "tls")]
 pub use driver::{Tls, TlsError};
 pub use endpoints::{EndpointStats, Endpoints, EndpointsConfig, Failure, Use};
+#[doc(no_inline)]
+pub use eureka_registry_core::{
+    DataCenter, Difference, Instance, InstanceKey, LeaseTerms, LeaseView, Metadata, Port, Status,
+};
 pub use server::{Server, ServerError};

@@ -36,6 +36,8 @@ pub enum ServerError {
     Port,
     /// It has a query or a fragment.
     Query,
+    /// There is another URL in it: each server is named by itself.
+    Several,
     /// It has white space, a control character, or something else that does not belong into a URL.
     Character,
 }
@@ -58,6 +60,9 @@ impl Server {
         }
         if rest.contains(['?', '#']) {
             return Err(ServerError::Query);
+        }
+        if rest.contains("://") {
+            return Err(ServerError::Several);
         }
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (credentials, address) = match authority.rsplit_once('@') {
@@ -207,6 +212,9 @@ impl fmt::Display for ServerError {
             Self::Host => "there is no host in the URL of a server",
             Self::Port => "the port in the URL of a server is a number from 1 to 65535",
             Self::Query => "the URL of a server has neither query nor fragment",
+            Self::Several => {
+                "there is more than one URL where one server is to be named: name each by itself"
+            }
             Self::Character => "there is a character in the URL of a server that does not belong there",
         })
     }

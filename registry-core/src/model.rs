@@ -139,6 +139,16 @@ pub struct Port {
     pub enabled: bool,
 }
 
+/// This port, enabled.
+impl From<u16> for Port {
+    fn from(number: u16) -> Self {
+        Self {
+            number: number.into(),
+            enabled: true,
+        }
+    }
+}
+
 /// Text pairs in the order they were given, each key once; cheap to clone.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Metadata(Arc<Vec<(Arc<str>, Arc<str>)>>);
@@ -322,7 +332,8 @@ const PAIR: usize = 2 * (ALLOCATED + size_of::<Arc<str>>());
 const PAIR_BYTES: usize = 6;
 
 impl Instance {
-    /// An instance that is UP with ports 7001/7002 and everything optional absent: the defaults of a decoder.
+    /// An instance that is UP, called at port 7001 (7002 with TLS, which is not enabled), with everything optional absent:
+    /// what a registration means that says no more. Who listens elsewhere sets [`port`](Self::port).
     pub fn new(app: &str, id: &str, host_name: &str, ip_address: &str) -> Self {
         Self {
             instance_id: (!id.is_empty()).then(|| Arc::from(id)),

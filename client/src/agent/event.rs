@@ -169,6 +169,7 @@ pub struct Registration {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Refused(404) => f.write_str("the server answered 404: there is no Eureka API at this URL"),
             Self::Refused(status) => write!(f, "the server answered {status}"),
             Self::TimedOut => f.write_str("the server did not answer in time"),
             Self::Unreachable(why) => write!(f, "the server cannot be reached: {why}"),

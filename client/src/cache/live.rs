@@ -113,7 +113,9 @@ impl Cache {
         self.shared.view.load_full()
     }
 
-    /// How old the newest view is now; `None` if there is nothing. See [`View::age`].
+    /// How old the newest view is now; `None` if there is nothing. See [`View::age`]. While all is well it stays below the
+    /// interval of polling, or 25 s where changes are told as they happen: so long a server waits before it says that
+    /// nothing did.
     pub fn age(&self) -> Option<Duration> {
         let view = self.shared.view.load();
         view.age(self.now())
@@ -126,20 +128,23 @@ impl Cache {
 
     /// Waits for the first view of any origin; `None` if the client ended without one. Waits for ever if no server answers
     /// and there is no copy on disk: bound it with a time-out.
-    pub async fn ready(&self) -> Option<Arc<View>> {
-        let waiter = self.shared.waiter();
-        poll_fn(|context| {
-            let closed = waiter.wait(context.waker());
-            let view = self.view();
-            if *view.origin() != Origin::Nothing {
-                Poll::Ready(Some(view))
-            } else if closed {
-                Poll::Ready(None)
-            } else {
-                Poll::Pending
-            }
-        })
-        .await
+    pub fn ready(&self) -> impl Future<Output = Option<Arc<View>>> + Send + use<> {
+        let cache = self.clone();
+        async move {
+            let waiter = cache.shared.waiter();
+            poll_fn(|context| {
+                let closed = waiter.wait(context.waker());
+                let view = cache.view();
+                if *view.origin() != Origin::Nothing {
+                    Poll::Ready(Some(view))
+                } else if closed {
+                    Poll::Ready(None)
+                } else {
+                    Poll::Pending
+                }
+            })
+            .await
+        }
     }
 
     /// Waits for another view than `seen`; `None` if that is the last one, for the client has ended. A view that says the

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use eureka_registry_core::{Instance, Status};
 use tokio::runtime::Handle;
+use tracing::Instrument;
 
 use super::client::Client;
 use super::clock::Clock;
@@ -17,6 +18,7 @@ use super::grpc::GrpcFeed;
 use super::health::{self, Ask, Health};
 use super::http::Pool;
 use super::publishing::Publishing;
+use super::report::{Report, span};
 use super::requests::Requests;
 use super::shared::Shared;
 use super::task::{End, Task};
@@ -62,6 +64,10 @@ pub enum BuildError {
     NothingToDo,
     /// There is no tokio runtime around.
     NoRuntime,
+    /// The instance has nothing in this field, and no server would take it.
+    Instance(&'static str),
+    /// A server has an `https` URL, and this crate was built without its feature `tls`.
+    NoTls,
 }
 
 impl Builder {
@@ -220,6 +226,13 @@ impl Builder {
         if self.instance.is_none() && self.consume.is_none() {
             return Err(BuildError::NothingToDo);
         }
+        if let Some(field) = self.instance.as_ref().and_then(empty_field) {
+            return Err(BuildError::Instance(field));
+        }
+        if cfg!(not(feature = "tls")) && self.servers.iter().any(|server| server.is_secure()) {
+            return Err(BuildError::NoTls);
+        }
+        let span = span(self.instance.as_ref());
         let clock = Clock::start();
         let copy = self
             .disk_copy
@@ -256,11 +269,13 @@ impl Builder {
             #[cfg(feature = "grpc")]
             grpc: self.grpc,
             requests: Requests::default(),
+            report: Report::default(),
             publishing,
             health: self.health.map(|(_, ask)| Health::new(ask, self.health_within)),
             end: End(Arc::clone(&shared)),
         };
-        Ok(Client::new(shared, cache, runtime.spawn(task.run())))
+        let task = task.run().instrument(span);
+        Ok(Client::new(shared, cache, runtime.spawn(task)))
     }
 
     fn parsed(mut self, server: Result<Server, ServerError>) -> Self {
@@ -278,6 +293,17 @@ impl Builder {
         change(self.consume.get_or_insert_default());
         self
     }
+}
+
+/// What servers, Java's too, refuse an instance without. (An empty id is none: the host name is its id then.)
+fn empty_field(instance: &Instance) -> Option<&'static str> {
+    let needed = [
+        ("app", &instance.app),
+        ("host_name", &instance.host_name),
+        ("ip_address", &instance.ip_address),
+    ];
+    let mut empty = needed.into_iter().filter(|(_, text)| text.is_empty());
+    empty.next().map(|(field, _)| field)
 }
 
 /// From the operating system, by way of the keys that every map is given.
@@ -299,9 +325,15 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Server(error) => error.fmt(f),
-            Self::NoServers => f.write_str("the client was told of no server"),
-            Self::NothingToDo => f.write_str("the client is neither to register nor to discover"),
-            Self::NoRuntime => f.write_str("a client is started inside a tokio runtime"),
+            Self::NoServers => f.write_str("the client was told of no server: see Builder::server"),
+            Self::NothingToDo => {
+                f.write_str("the client has nothing to do: see Builder::register and Builder::discover")
+            }
+            Self::NoRuntime => {
+                f.write_str("a client has to be started inside a tokio runtime, and there is none here")
+            }
+            Self::Instance(field) => write!(f, "the instance to register has an empty {field}"),
+            Self::NoTls => f.write_str("https needs the feature `tls` of eureka-client"),
         }
     }
 }
@@ -310,7 +342,7 @@ impl std::error::Error for BuildError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Server(error) => Some(error),
-            Self::NoServers | Self::NothingToDo | Self::NoRuntime => None,
+            Self::NoServers | Self::NothingToDo | Self::NoRuntime | Self::Instance(_) | Self::NoTls => None,
         }
     }
 }

@@ -174,7 +174,8 @@ impl Inner {
             }
             response => response,
         };
-        let response = response.map_err(|error| reason(&error))?;
+        let response =
+            response.map_err(|error| reason(std::error::Error::source(&error).unwrap_or(&error)))?;
         if let Some(answered) = response.extensions().get::<Answered>() {
             answered.set();
         }
@@ -205,7 +206,7 @@ impl fmt::Debug for Pool {
     }
 }
 
-/// The innermost causes say what happened; the outer ones only that something did.
+/// An error and its causes: the inner ones say what happened.
 fn reason(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

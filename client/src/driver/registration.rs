@@ -43,12 +43,17 @@ impl RegistrationHandle {
         self.shared.change(|agent, now| agent.update(now, change));
     }
 
-    /// Waits until a server has accepted the registration. False if the client ended before, or registers nothing.
-    pub async fn wait_registered(&self) -> bool {
-        let decided = self.shared.until(|agent| match agent.registration() {
-            Some(registration) => (registration.phase == Phase::Registered).then_some(true),
-            None => Some(false),
-        });
-        decided.await.unwrap_or(false)
+    /// Waits until a server has accepted the registration. False if the client ended before, or registers nothing. Waits for
+    /// ever while no server accepts it (the log says why): bound it with a time-out, or do not wait; the client goes on
+    /// trying in any case.
+    pub fn wait_registered(&self) -> impl Future<Output = bool> + Send + use<> {
+        let shared = Arc::clone(&self.shared);
+        async move {
+            let decided = shared.until(|agent| match agent.registration() {
+                Some(registration) => (registration.phase == Phase::Registered).then_some(true),
+                None => Some(false),
+            });
+            decided.await.unwrap_or(false)
+        }
     }
 }

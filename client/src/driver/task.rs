@@ -11,7 +11,7 @@ use tracing::error;
 use super::health::Health;
 use super::http::Pool;
 use super::publishing::{Publishing, Told};
-use super::report::report;
+use super::report::Report;
 use super::requests::Requests;
 use super::shared::Shared;
 use crate::agent::{Agent, Event};
@@ -28,6 +28,7 @@ pub(super) struct Task {
     #[cfg(feature = "grpc")]
     pub(super) grpc: Option<Arc<super::grpc::GrpcFeed>>,
     pub(super) requests: Requests,
+    pub(super) report: Report,
     /// Of clients that discover.
     pub(super) publishing: Option<Publishing>,
     /// Of clients with a hook.
@@ -128,7 +129,7 @@ impl Task {
         }
         let happened = !events.is_empty();
         for event in events {
-            report(&event);
+            self.report.line(now, &event, &self.shared);
             match event {
                 Event::Fetched(fetched) => {
                     if let Some(publishing) = &self.publishing {

@@ -441,6 +441,22 @@ async fn what_was_not_said_is_an_error_at_the_start() {
         start(Client::builder().server(url)),
         Some(BuildError::NothingToDo)
     );
+    for (field, instance) in [
+        ("app", instance("", "orders-1")),
+        ("host_name", Instance::new("orders", "orders-1", "", "10.0.0.1")),
+        ("ip_address", Instance::new("orders", "orders-1", "host-1", "")),
+    ] {
+        assert_eq!(
+            start(Client::builder().server(url).register(instance)),
+            Some(BuildError::Instance(field))
+        );
+    }
+    let secure = start(
+        Client::builder()
+            .server("https://127.0.0.1:8761/eureka/")
+            .discover(),
+    );
+    assert_eq!(secure, (!cfg!(feature = "tls")).then_some(BuildError::NoTls));
     let outside = std::thread::spawn(move || Client::builder().server(url).discover().start().err());
     assert_eq!(outside.join().expect("no panic"), Some(BuildError::NoRuntime));
 }

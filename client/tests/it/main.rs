@@ -19,6 +19,8 @@ mod grpc;
 #[cfg(feature = "http")]
 mod listed;
 #[cfg(feature = "http")]
+mod log;
+#[cfg(feature = "http")]
 mod node;
 mod sim;
 #[cfg(feature = "http")]

@@ -191,7 +191,7 @@ impl fmt::Display for ConnectError {
             #[cfg(feature = "tls")]
             Self::Secure(why) => write!(f, "TLS: {why}"),
             #[cfg(not(feature = "tls"))]
-            Self::NoTls => f.write_str("https needs the feature `tls`"),
+            Self::NoTls => f.write_str("https needs the feature `tls` of eureka-client"),
             Self::Late => f.write_str("no connection in time"),
         }
     }

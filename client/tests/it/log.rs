@@ -1,0 +1,107 @@
+//! What a client writes to the log when a server fails and comes back.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use eureka_client::{Client, Instance, LeaseTerms, Status};
+use parking_lot::Mutex;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::node::{Node, within};
+
+/// Lines as they would be shown.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    fn lines(&self) -> Vec<String> {
+        let text = String::from_utf8_lossy(&self.0.lock()).into_owned();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    fn with(&self, part: &str) -> Vec<String> {
+        let mut lines = self.lines();
+        lines.retain(|line| line.contains(part));
+        lines
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+#[tokio::test]
+async fn failures_that_are_alike_are_told_less_and_less_often_and_their_end_once() {
+    let log = Log::default();
+    let subscriber = tracing_subscriber::fmt()
+        .with_ansi(false)
+        .with_writer(log.clone())
+        .finish();
+    let _here = tracing::subscriber::set_default(subscriber);
+    let mut node = Node::start().await;
+    let instance = Instance {
+        lease: LeaseTerms {
+            renewal_interval_secs: 3_600,
+            duration_secs: 7_200,
+        },
+        ..Instance::new("orders", "orders-1", "host-1", "10.0.0.1")
+    };
+    let client = Client::builder()
+        .server(&node.url())
+        .register(instance)
+        .fetch_interval(Duration::from_millis(20))
+        .start()
+        .expect("all is said");
+    assert!(within("the registration", client.registration().wait_registered()).await);
+    within("a list", client.cache().ready()).await;
+    node.stop().await;
+    while client.facts().stats.fetches_failed < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    node.restart().await;
+    let read_again = async {
+        while log.with("read the registry, after failures").is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within("the end of the failures", read_again).await;
+
+    let failed = log.with("reading the registry failed");
+    assert!(
+        failed.iter().any(|line| line.contains("failures=1")),
+        "{failed:?}"
+    );
+    assert!(
+        !failed.iter().any(|line| line.contains("failures=3")),
+        "the third is like the second: {failed:?}"
+    );
+    let registered = log.with("registered");
+    assert!(
+        registered[0].contains("INFO client{instance=ORDERS/orders-1}: eureka_client: registered")
+            && registered[0].contains("status=UP"),
+        "{registered:?}"
+    );
+    client.registration().set_status(Status::OutOfService);
+    let told = async {
+        while log.with("status=OUT_OF_SERVICE").is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within("the other status", told).await;
+}
