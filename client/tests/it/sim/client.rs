@@ -193,6 +193,8 @@ impl Machine {
         };
         instance.vip_address = provider.chosen.then(|| format!("{VIP},other").into());
         self.key = Some(instance.key());
+        // Who had this name before is not gone after all.
+        self.ended.retain(|ended| ended.key != instance.key());
         instance
     }
 }

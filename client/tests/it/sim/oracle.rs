@@ -261,7 +261,7 @@ impl World {
         let up = self.servers.iter().filter(|server| server.state() == State::Up);
         let found: Vec<_> = up.filter_map(|server| server.find(t, key)).collect();
         let placed = if found.is_empty() { machine.placed.0 } else { t };
-        let known = if found.contains(&instance) {
+        let known = if found.iter().any(|found| same(found, &instance)) {
             t
         } else {
             machine.placed.1.max(machine.changed.1)
@@ -394,8 +394,12 @@ impl World {
     }
 }
 
-fn same(one: &Instance, other: &Instance) -> bool {
-    one == other
+/// Whether a server has an instance as it is. It may have raised the version: it does so where a registration that was late
+/// came between.
+fn same(held: &Instance, instance: &Instance) -> bool {
+    let mut expected = instance.clone();
+    expected.last_dirty = held.last_dirty;
+    *held == expected && held.last_dirty >= instance.last_dirty
 }
 
 fn millis(duration: std::time::Duration) -> u64 {
