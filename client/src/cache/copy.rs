@@ -24,7 +24,7 @@
 //! does: what it pointed to stays as it is. A dead process may leave a temporary file; it is removed by a later one.
 //!
 //! What is foreign, damaged, of a newer version or of another scope is refused, with the reason, and stays where it is
-//! until the next copy replaces it.
+//! until the next copy replaces it. A directory, a pipe or a device is never replaced, nor what a link to one is.
 
 mod file;
 mod header;

@@ -29,6 +29,14 @@ pub struct Cache {
 /// The writing side of a [`Cache`]: the client's, or a test's. When it is dropped, watches end.
 pub struct Publisher {
     shared: Arc<Shared>,
+    /// Whether listeners are called by a [`Teller`].
+    has_teller: bool,
+}
+
+/// Calls the listeners of a cache beside its publisher, so that one that blocks keeps no view from being shown.
+pub(crate) struct Teller {
+    cache: Cache,
+    told: Arc<View>,
 }
 
 pub(super) struct Shared {
@@ -63,7 +71,16 @@ impl Publisher {
                 next_waiter: AtomicU64::new(0),
                 listeners: Arc::default(),
             }),
+            has_teller: false,
         }
+    }
+
+    /// From now on listeners are called by whoever runs the teller, and not by who publishes.
+    pub(crate) fn teller(&mut self) -> Teller {
+        self.has_teller = true;
+        let cache = self.cache();
+        let told = cache.view();
+        Teller { cache, told }
     }
 
     /// The reading side.
@@ -87,17 +104,24 @@ impl Publisher {
         first
     }
 
-    /// Listeners are called before those who wait are woken: both see a view that is shown already.
+    /// Listeners are called before those who wait are woken, unless a teller does it: both see a view that is shown already.
     fn replace(&self, view: View) {
         let view = Arc::new(view);
         let before = self.shared.view.swap(Arc::clone(&view));
-        if !self.shared.listeners.is_empty() {
-            let differences = changes(view.snapshot().differences(before.snapshot()));
-            if !differences.is_empty() {
-                self.shared.listeners.call(&Update { view, differences });
-            }
+        if !self.has_teller {
+            self.shared.tell(&before, view);
         }
         self.shared.wake(false);
+    }
+}
+
+impl Teller {
+    /// Runs until the publisher is gone and the last view has been told. Who is slow is told several changes as one.
+    pub(crate) async fn run(mut self) {
+        while let Some(newest) = self.cache.newer_than(&self.told).await {
+            self.cache.shared.tell(&self.told, Arc::clone(&newest));
+            self.told = newest;
+        }
     }
 }
 
@@ -185,9 +209,10 @@ impl Cache {
         self.watch_subject(Subject::SecureVip(vip.into()))
     }
 
-    /// Calls `listener` with every change of anything, until the guard is dropped. It is called by the client's own task,
-    /// one call after the other: what takes long, or waits, belongs somewhere else. The view it is given is the newest; a
-    /// listener that panics is logged and called again with the next change.
+    /// Calls `listener` with every change of anything, until the guard is dropped. All listeners are called by one task of the
+    /// client's, one call after the other: one that takes long, or waits, holds up the others (and a thread of the runtime), but
+    /// not the cache and not its watches, and what happens meanwhile comes as one change. A listener that panics is logged
+    /// and called again with the next change.
     ///
     /// What is there already is no change. Look at [`Cache::view`] *after* this call, and nothing is missed.
     #[must_use = "the listener is gone when the guard is dropped"]
@@ -217,6 +242,17 @@ impl fmt::Debug for Publisher {
 }
 
 impl Shared {
+    /// Calls the listeners, if there is anything to tell.
+    fn tell(&self, before: &View, view: Arc<View>) {
+        if self.listeners.is_empty() {
+            return;
+        }
+        let differences = changes(view.snapshot().differences(before.snapshot()));
+        if !differences.is_empty() {
+            self.listeners.call(&Update { view, differences });
+        }
+    }
+
     fn waiter(self: &Arc<Self>) -> Waiter {
         Waiter {
             shared: Arc::clone(self),

@@ -7,9 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eureka_registry_core::Status;
-use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::task::{JoinError, JoinSet};
+use tokio::time::{Instant, sleep_until};
 use tracing::warn;
+
+/// No hook is waited for longer than that: a timer of tokio's has an end.
+const LONGEST: Duration = Duration::from_secs(24 * 3_600);
 
 /// The owner's hook: a question that can be asked again and again.
 pub(super) type Ask = Arc<dyn Fn() -> Asked + Send + Sync>;
@@ -30,6 +33,8 @@ pub(super) struct Health {
     ask: Ask,
     within: Duration,
     asked: JoinSet<Option<Status>>,
+    /// Until when the question may be answered; `None` if nothing was asked, or the answer is late and of no use any more.
+    until: Option<Instant>,
 }
 
 impl Health {
@@ -38,6 +43,7 @@ impl Health {
             ask,
             within,
             asked: JoinSet::new(),
+            until: None,
         }
     }
 
@@ -46,35 +52,55 @@ impl Health {
         if !self.asked.is_empty() {
             return;
         }
-        let (ask, within) = (Arc::clone(&self.ask), self.within);
-        self.asked.spawn(async move {
-            let answered = timeout(within, async move { ask().await }).await;
-            answered.unwrap_or_else(|_| {
-                warn!(
-                    ?within,
-                    "no answer of the health hook in time: the instance is DOWN"
-                );
-                Some(Status::Down)
-            })
-        });
+        let ask = Arc::clone(&self.ask);
+        self.asked.spawn(async move { ask().await });
+        self.until = Some(Instant::now() + self.within.min(LONGEST));
     }
 
     /// The next answer; never if nothing was asked. Who cannot tell is not well: a hook that panics or takes too long means
-    /// DOWN (as Java does for exceptions).
+    /// DOWN (as Java does for exceptions). The time is taken here and not in the hook's task, which may block its thread.
     pub(super) async fn next(health: &mut Option<Self>) -> Option<Status> {
         let Some(health) = health else {
             return pending().await;
         };
-        match health.asked.join_next().await {
-            Some(Ok(status)) => status,
-            Some(Err(error)) if error.is_panic() => {
-                warn!("the health hook panicked: the instance is DOWN");
-                Some(Status::Down)
+        loop {
+            let until = health.until;
+            let late = async {
+                match until {
+                    Some(until) => sleep_until(until).await,
+                    None => pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(answer) = health.asked.join_next() => {
+                    if health.until.take().is_some() {
+                        return judge(answer);
+                    }
+                }
+                () = late => {
+                    health.until = None;
+                    health.asked.abort_all();
+                    warn!(
+                        within = ?health.within,
+                        "no answer of the health hook in time: the instance is DOWN"
+                    );
+                    return Some(Status::Down);
+                }
             }
-            // Aborted: the runtime is being shut down.
-            Some(Err(_)) => None,
-            None => pending().await,
         }
+    }
+}
+
+fn judge(answer: Result<Option<Status>, JoinError>) -> Option<Status> {
+    match answer {
+        Ok(status) => status,
+        Err(error) if error.is_panic() => {
+            warn!("the health hook panicked: the instance is DOWN");
+            Some(Status::Down)
+        }
+        // Aborted: the runtime is being shut down.
+        Err(_) => None,
     }
 }
 

@@ -41,13 +41,14 @@ pub(super) struct Told {
 }
 
 impl Publishing {
-    pub(super) fn start(shared: Arc<Shared>, publisher: Publisher, copy: Option<Arc<DiskCopy>>) -> Self {
+    pub(super) fn start(shared: Arc<Shared>, mut publisher: Publisher, copy: Option<Arc<DiskCopy>>) -> Self {
         let (newest, told) = watch::channel(None);
         let (reading, read) = watch::channel(());
         let mut tasks = JoinSet::new();
         if let Some(copy) = &copy {
             tasks.spawn(keep(Arc::clone(copy), publisher.cache()));
         }
+        tasks.spawn(publisher.teller().run());
         tasks.spawn(publish(shared, publisher, copy.map(|copy| (copy, reading)), told));
         Self {
             newest,

@@ -1,6 +1,7 @@
 //! The whole client against servers inside the test: registers, follows, survives, and leaves.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use eureka_client::cache::Origin;
@@ -344,6 +345,53 @@ async fn a_health_hook_that_panics_or_never_answers_is_down_and_the_lease_goes_o
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_health_hook_that_blocks_its_thread_is_down_and_its_late_answer_is_none() {
+    let node = Node::start().await;
+    let orders = key("ORDERS", "orders-1");
+    let (release, held) = std::sync::mpsc::channel::<()>();
+    let held = parking_lot::Mutex::new(held);
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let held = Arc::new(held);
+    let client = Client::builder()
+        .server(&node.url())
+        .register(instance("orders", "orders-1"))
+        .health(Duration::from_millis(20), move || {
+            let (held, turn) = (Arc::clone(&held), count.fetch_add(1, Ordering::Relaxed));
+            async move {
+                match turn {
+                    // Ends with the test at the latest, which drops the other side.
+                    0 => held.lock().recv().map_or(None, |()| Some(Status::Up)),
+                    _ => None,
+                }
+            }
+        })
+        .health_within(Duration::from_millis(20))
+        .start()
+        .expect("all is said");
+    node.until_status(&orders, Some(Status::Down)).await;
+    assert_eq!(
+        asked.load(Ordering::Relaxed),
+        1,
+        "not asked again before it is done"
+    );
+    release.send(()).expect("the hook waits");
+    let again = async {
+        while asked.load(Ordering::Relaxed) < 3 {
+            tokio::task::yield_now().await;
+        }
+    };
+    within("the next questions", again).await;
+    let registration = client.registration().now().expect("it registers");
+    assert_eq!(
+        registration.instance.status,
+        Status::Down,
+        "that it is UP came too late"
+    );
+    client.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_listener_that_panics_or_blocks_keeps_no_renewal_from_being_sent() {
     let node = Node::start().await;
     let client = Client::builder()
@@ -362,9 +410,19 @@ async fn a_listener_that_panics_or_blocks_keeps_no_renewal_from_being_sent() {
         let _ = held.lock().recv();
     });
     within("the listener", is_entered.recv()).await;
-    let so_far = node.count("PUT");
-    node.until_count("PUT", so_far + 2).await;
+    // It blocks the listeners, but neither the cache nor the renewals.
+    let carts = Client::builder()
+        .server(&node.url())
+        .register(instance("carts", "carts-1"))
+        .start()
+        .expect("all is said");
+    let cache = client.cache();
+    let mut watch = cache.watch("carts");
+    within("the cache", watch.next()).await.expect("it goes on");
+    let so_far = node.count("PUT /eureka/apps/ORDERS");
+    node.until_count("PUT /eureka/apps/ORDERS", so_far + 2).await;
     assert_eq!(client.facts().panics, 0, "it is not the client's own");
+    assert!(carts.shutdown().await);
     drop(release);
     assert!(client.shutdown().await);
 }

@@ -53,6 +53,9 @@ pub(super) fn read(path: &Path, subject: &str) -> Result<Option<(Header, Vec<u8>
 
 /// Writes the parts to a new file beside `path`, and renames it to that.
 pub(super) fn replace(now: Wall, path: &Path, parts: &[&[u8]]) -> Result<(), CopyError> {
+    if is_special(path) {
+        return Err(CopyError::NoFile);
+    }
     let (mut file, temporary) =
         create_beside(now, path).map_err(|error| CopyError::Disk("create a file beside it", error))?;
     let written = parts.iter().try_for_each(|part| file.write_all(part));
@@ -71,6 +74,12 @@ pub(super) fn replace(now: Wall, path: &Path, parts: &[&[u8]]) -> Result<(), Cop
         _ = File::open(directory(path)).and_then(|directory| directory.sync_all());
     }
     Ok(())
+}
+
+/// Whether there is a pipe or a device, which renaming would take away from everybody: who is root and names `/dev/null`, so
+/// as to have no copy, would leave a system without it. (A directory is safe from that.)
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|about| !about.is_file() && !about.is_dir())
 }
 
 /// Removes temporary files that processes left when they died. What cannot be removed stays.

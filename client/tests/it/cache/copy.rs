@@ -213,6 +213,15 @@ fn a_pipe_is_refused_and_not_waited_for() {
     let made = std::process::Command::new("mkfifo").arg(&path).status().unwrap();
     assert!(made.success());
     assert!(matches!(copy(&path).read(), Err(CopyError::NoFile)));
+    // Nor replaced: it might as well be a device that others need. The same by a link, as `/dev/stdout` is one.
+    let link = directory.path().join("link");
+    symlink(&path, &link).unwrap();
+    for special in [&path, &link] {
+        let written = copy(special).write(at(0).wall, &snapshot([up("A", "1")]));
+        assert!(matches!(written, Err(CopyError::NoFile)), "{written:?}");
+        assert!(!fs::metadata(special).unwrap().is_file());
+    }
+    assert_eq!(names(directory.path()), ["link", "pipe"]);
 }
 
 #[test]
