@@ -27,10 +27,11 @@ use crate::server::Server;
 pub(super) const FEED_WAIT: Duration = Duration::from_secs(25);
 /// Long polls one right after the other.
 const FEED_AT_ONCE: u32 = 100;
-/// After those, one each.
-const FEED_EACH: Duration = Duration::from_millis(5);
-/// After an empty answer that came in less than half the time, not before this: a proxy, or a server on its way out, does
-/// not wait as it was asked to.
+/// After those, one each: where changes never cease, a thousand readers are 20,000 requests a second, with all that happened
+/// in 50 ms in each answer.
+const FEED_EACH: Duration = Duration::from_millis(50);
+/// After an answer in less than half the time that was empty, or that leaves the cursor where it was, not before this: a
+/// proxy, or a server on its way out, does not wait as it was asked to.
 pub(super) const FEED_REST: Duration = Duration::from_secs(1);
 /// A feed that was no use is asked for again after this.
 const FEED_AGAIN: Duration = Duration::from_secs(5 * 60);
@@ -436,7 +437,9 @@ impl Fetcher {
         cursor: Arc<str>,
         changes: Vec<Change>,
     ) {
-        if changes.is_empty() && now.mono.since(read.sent) < FEED_WAIT / 2 {
+        let is_news =
+            !changes.is_empty() && self.link.as_ref().and_then(Link::cursor) != Some(Arc::clone(&cursor));
+        if !is_news && now.mono.since(read.sent) < FEED_WAIT / 2 {
             self.feed.rest_until = read.sent.after(FEED_REST);
         }
         self.feed.failures = 0;

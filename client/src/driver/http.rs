@@ -11,18 +11,21 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tokio::sync::Semaphore;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 mod answer;
 mod connector;
 mod feed;
 mod message;
+mod turns;
 
 #[cfg(feature = "tls")]
 use super::tls::Tls;
 use crate::call::{Answer, Call, Request};
+use crate::server::Server;
 use connector::{Answered, Connector};
+use turns::Turns;
 
 /// Characters of a reason at most.
 const WHY: usize = 300;
@@ -33,7 +36,8 @@ const HEADERS_MAX: usize = 100;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct PoolConfig {
-    /// Requests under way at once; more wait for their turn. Questions to a change feed, which wait for what happens, do not count.
+    /// Requests under way at once to each server; more wait for their turn, so that a server that hangs takes no turn of
+    /// another one. Questions to a change feed, which wait for what happens, do not count.
     pub connections: usize,
     /// How long a connection may take: name, TCP, TLS.
     pub connect_timeout: Duration,
@@ -71,7 +75,7 @@ struct Inner {
     /// Keeps no connection.
     fresh: Client<Connector, Full<Bytes>>,
     config: PoolConfig,
-    slots: Semaphore,
+    turns: Turns,
     sent: AtomicU64,
     waited: AtomicU64,
     timed_out: AtomicU64,
@@ -109,7 +113,7 @@ impl Pool {
         Self(Arc::new(Inner {
             client,
             fresh,
-            slots: Semaphore::new(config.connections.clamp(1, Semaphore::MAX_PERMITS)),
+            turns: Turns::new(config.connections),
             config,
             sent: AtomicU64::new(0),
             waited: AtomicU64::new(0),
@@ -145,19 +149,24 @@ impl Inner {
     async fn exchange(&self, request: &Request) -> Answer {
         // A question that waits for changes must not keep others from renewing.
         let waits = matches!(request.call, Call::Changes { .. });
-        let _slot = match (waits, self.slots.try_acquire()) {
-            (true, _) => None,
-            (false, Ok(slot)) => Some(slot),
-            (false, Err(_)) => {
-                self.waited.fetch_add(1, Ordering::Relaxed);
-                self.slots.acquire().await.ok()
-            }
+        let _turn = match waits {
+            true => None,
+            false => Some(self.turn(&request.server).await),
         };
         self.sent.fetch_add(1, Ordering::Relaxed);
         match self.respond(request).await {
             Ok(response) => answer::of(&request.call, response, self.config.max_body).await,
             Err(why) => Answer::Unreachable(why),
         }
+    }
+
+    async fn turn(&self, server: &Arc<Server>) -> Option<OwnedSemaphorePermit> {
+        let turns = self.turns.of(server);
+        if let Ok(turn) = Arc::clone(&turns).try_acquire_owned() {
+            return Some(turn);
+        }
+        self.waited.fetch_add(1, Ordering::Relaxed);
+        turns.acquire_owned().await.ok()
     }
 
     /// The head of an answer.

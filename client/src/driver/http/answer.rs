@@ -20,6 +20,8 @@ use crate::driver::clock;
 
 /// Longer answers are read by a thread that may block, and packed ones from a sixteenth of it.
 const HEAVY: usize = 256 << 10;
+/// A longer tag is not sent back: it would fill the head of each request, and who gave it may be the first to refuse that.
+const TAG_MAX: usize = 1_024;
 /// Of a body that is not needed, so much is read.
 const REST_MAX: usize = 64 << 10;
 /// For so long.
@@ -30,7 +32,10 @@ pub(super) async fn of(call: &Call, response: Response<Incoming>, longest: usize
     let reads = call.is_read();
     let answer = match head.status {
         StatusCode::OK if reads => return take(call, head.headers, body, longest).await,
-        status if status.is_success() && !reads => Answer::Done,
+        status if status.is_success() && !reads => match is_page(&head.headers) && !body.is_end_stream() {
+            true => Answer::Garbage("a page of HTML, which confirms nothing".into()),
+            false => Answer::Done,
+        },
         // Nothing was held that could be current if none was named.
         StatusCode::NOT_MODIFIED if matches!(call, Call::Fetch { held: Some(_), .. }) => Answer::Unchanged,
         StatusCode::GONE if matches!(call, Call::Changes { .. }) => Answer::Gone,
@@ -99,19 +104,27 @@ fn read(call: &Call, headers: &HeaderMap, bytes: &Bytes, longest: usize) -> Answ
 
 /// What a body is, by what is said of it or else by its first character; `None` for a page that is for eyes.
 fn format(headers: &HeaderMap, bytes: &[u8]) -> Option<Format> {
-    let said = headers
-        .get(CONTENT_TYPE)
-        .and_then(|text| text.to_str().ok())
-        .unwrap_or_default()
-        .to_ascii_lowercase();
+    if is_page(headers) {
+        return None;
+    }
+    let said = said(headers);
     let begins = bytes.iter().find(|byte| !byte.is_ascii_whitespace());
     match (begins, &*said) {
-        (_, said) if said.contains("html") => None,
         (_, said) if said.contains("json") => Some(Format::Json),
         (_, said) if said.contains("xml") => Some(Format::Xml),
         (Some(b'<'), _) => Some(Format::Xml),
         (Some(_) | None, _) => Some(Format::Json),
     }
+}
+
+/// What somebody answers who is no registry: a gateway's front page, a log-in, at a URL that is not quite right.
+fn is_page(headers: &HeaderMap) -> bool {
+    said(headers).contains("html")
+}
+
+fn said(headers: &HeaderMap) -> String {
+    let text = headers.get(CONTENT_TYPE).and_then(|text| text.to_str().ok());
+    text.unwrap_or_default().to_ascii_lowercase()
 }
 
 fn gunzip(packed: &[u8], longest: usize) -> Result<Vec<u8>, Answer> {
@@ -133,7 +146,7 @@ fn too_long(longest: usize) -> Answer {
 
 fn tag(headers: &HeaderMap) -> Option<Arc<str>> {
     let text = headers.get(ETAG)?.to_str().ok()?;
-    (!text.is_empty()).then(|| text.into())
+    (1..=TAG_MAX).contains(&text.len()).then(|| text.into())
 }
 
 /// Seconds, or a date.

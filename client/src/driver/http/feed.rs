@@ -6,10 +6,13 @@ use std::sync::Arc;
 use eureka_registry_core::{
     Action, DataCenter, Instance, LeaseTerms, LeaseTimes, LeaseView, Metadata, Port, Status, Wall,
 };
-use serde::de::{MapAccess, Visitor};
+use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::call::{Answer, Change};
+
+/// A longer cursor is none of ours, and does not fit into a URL.
+const CURSOR_MAX: usize = 1_024;
 
 #[derive(Deserialize)]
 struct Body {
@@ -68,6 +71,9 @@ fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<Arc
 /// Reads an answer with status 200.
 pub(super) fn read(bytes: &[u8]) -> Result<Answer, serde_json::Error> {
     let body: Body = serde_json::from_slice(bytes)?;
+    if !(1..=CURSOR_MAX).contains(&body.cursor.len()) {
+        return Err(serde_json::Error::custom("a cursor without end, or none"));
+    }
     Ok(Answer::Changes {
         cursor: body.cursor,
         changes: body.changes.into_iter().map(Told::into_change).collect(),

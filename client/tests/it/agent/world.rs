@@ -52,6 +52,8 @@ pub(crate) struct Model {
     /// Every question for the feed gets this status.
     pub(crate) feed_status: Option<u16>,
     pub(crate) waits: bool,
+    /// Its cursor stays where it is, whatever it tells.
+    pub(crate) stuck: bool,
     pub(crate) remote: bool,
     pub(crate) delta_status: Option<u16>,
     pub(crate) tags: bool,
@@ -127,6 +129,7 @@ impl Model {
             feed: true,
             feed_status: None,
             waits: true,
+            stuck: false,
             remote: false,
             delta_status: None,
             tags: false,
@@ -273,7 +276,10 @@ impl Model {
                     },
                 };
                 Answer::Changes {
-                    cursor: self.cursor(),
+                    cursor: match since {
+                        Some(since) if self.stuck => Arc::clone(since),
+                        Some(_) | None => self.cursor(),
+                    },
                     changes,
                     remote: self.remote,
                 }

@@ -29,7 +29,12 @@ async fn statuses() {
         (renew(), with("200", "", ""), Answer::Done),
         (
             renew(),
-            with("200", "Content-Type: text/html\r\n", page),
+            with("200", "Content-Type: text/html\r\n", ""),
+            Answer::Done,
+        ),
+        (
+            renew(),
+            with("200", "Content-Type: application/json\r\n", "{"),
             Answer::Done,
         ),
         (renew(), with("404", "", ""), Answer::NotFound),
@@ -162,6 +167,20 @@ async fn bodies_without_sense() {
         (fetch(), with("200", brotli, LIST)),
         (changes(), with("200", "", "{}")),
         (changes(), with("200", "", LIST)),
+        (changes(), with("200", "", r#"{"cursor":"","changes":[]}"#)),
+        (
+            changes(),
+            with(
+                "200",
+                "",
+                format!(r#"{{"cursor":"{}","changes":[]}}"#, "c".repeat(2_000)),
+            ),
+        ),
+        (renew(), with("200", html, "<html><body>sign in</body></html>")),
+        (
+            Call::Register(instance()),
+            with("200", "Content-Type: text/html;charset=utf-8\r\n", "<html>"),
+        ),
         (fetch(), with("200", "", "x".repeat(10_000))),
     ] {
         let text = String::from_utf8_lossy(&bytes)
@@ -170,6 +189,15 @@ async fn bodies_without_sense() {
             .collect::<String>();
         let why = garbage(answer(call, bytes).await);
         assert!(!why.is_empty() && why.chars().count() <= 300, "{text}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn a_tag_that_would_fill_the_head_of_a_request_is_not_kept() {
+    for (length, kept) in [(1_024, true), (1_025, false)] {
+        let headers = format!("ETag: {}\r\n", "e".repeat(length));
+        let (_, tag) = listed(answer(fetch(), with("200", &headers, LIST)).await);
+        assert_eq!(tag.is_some(), kept, "{length}");
     }
 }
 

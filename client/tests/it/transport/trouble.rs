@@ -138,7 +138,7 @@ async fn everything_ends_in_time() {
 }
 
 #[tokio::test]
-async fn the_wait_for_a_turn_counts_and_the_turn_goes_on() {
+async fn the_wait_for_a_turn_counts_and_takes_none_of_another_server() {
     let server = Scripted::start(|_, _| Reply::Hang(Vec::new())).await;
     let mut config = PoolConfig::default();
     config.connections = 1;
@@ -158,13 +158,18 @@ async fn the_wait_for_a_turn_counts_and_the_turn_goes_on() {
     assert_eq!(server.seen().len(), 1, "it had no turn");
     let stats = pool.stats();
     assert_eq!((stats.waited, stats.sent, stats.timed_out), (1, 1, 1));
-    holding.abort();
-    assert!(holding.await.is_err());
     let other = Scripted::start(|_, _| Reply::Keep(OK.into())).await;
     assert_eq!(
         pool.send(&request(other.server("/"), renew())).await,
         Answer::Done
     );
+    holding.abort();
+    assert!(holding.await.is_err());
+    assert_eq!(
+        pool.send(&soon(server.server("/"), renew())).await,
+        Answer::TimedOut
+    );
+    assert_eq!(server.seen().len(), 2, "the turn went on");
 }
 
 #[tokio::test]
