@@ -9,6 +9,8 @@ mod dns;
 mod grpc;
 mod health;
 mod http;
+#[cfg(feature = "dns")]
+mod lookups;
 mod publishing;
 mod registration;
 mod report;
@@ -25,6 +27,8 @@ pub use dns::{DnsError, Resolved, Resolver, ServerSource, Servers};
 #[cfg(feature = "grpc")]
 pub use grpc::{GrpcAddressError, GrpcFeed, GrpcFeedStats};
 pub use http::{Pool, PoolConfig, PoolStats};
+#[cfg(feature = "dns")]
+pub use lookups::LookupStats;
 pub use registration::RegistrationHandle;
 #[cfg(feature = "tls")]
 pub use tls::{Tls, TlsError};

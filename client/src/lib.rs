@@ -128,8 +128,8 @@
 //!
 //! * `http` (default): the client itself, on tokio and hyper. Without it there are the machine, [`View`] and [`balance`]:
 //!   what a client for another runtime is made of.
-//! * `tls`: servers that speak `https`, by rustls.
-//! * `dns`: servers that are found through DNS: all addresses of a name, and Eureka's scheme of TXT records.
+//! * `tls`: servers that speak `https`, by rustls; `PoolConfig::tls`.
+//! * `dns`: servers that are found through DNS, `Builder::source`: all addresses of a name, and Eureka's scheme of TXT records.
 //! * `grpc`: changes over gRPC, from servers of this project whose gRPC address is named.
 //! * `tower`: `discover::Discover`, for tower's balancers.
 //! * `caller`: `caller::Caller`, calls by the name of an application over any HTTP client that is a tower service.
@@ -154,7 +154,7 @@ pub use cache::View;
 #[cfg(feature = "http")]
 pub use driver::{BuildError, Builder, Client, Facts, Pool, PoolConfig, PoolStats, RegistrationHandle};
 #[cfg(feature = "dns")]
-pub use driver::{DnsError, Resolved, Resolver, ServerSource, Servers};
+pub use driver::{DnsError, LookupStats, Resolved, Resolver, ServerSource, Servers};
 #[cfg(feature = "grpc")]
 pub use driver::{GrpcAddressError, GrpcFeed, GrpcFeedStats};
 #[cfg(feature = "tls")]

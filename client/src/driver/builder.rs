@@ -13,10 +13,14 @@ use tracing::Instrument;
 
 use super::client::Client;
 use super::clock::Clock;
+#[cfg(feature = "dns")]
+use super::dns::{Resolver, ServerSource};
 #[cfg(feature = "grpc")]
 use super::grpc::GrpcFeed;
 use super::health::{self, Ask, Health};
 use super::http::Pool;
+#[cfg(feature = "dns")]
+use super::lookups::{Lookups, Plan};
 use super::publishing::Publishing;
 use super::report::{Report, span};
 use super::requests::Requests;
@@ -30,6 +34,9 @@ use crate::server::{Server, ServerError};
 
 /// How often a health hook is asked unless its owner says so, and how long it may take.
 const HEALTH_WITHIN: Duration = Duration::from_secs(5);
+/// How often sources are asked unless it is said; as Java does.
+#[cfg(feature = "dns")]
+const SOURCE_INTERVAL: Duration = Duration::from_secs(300);
 
 /// What a client is to do. Everything has a default but the servers, and what to do: [`register`](Self::register),
 /// [`discover`](Self::discover), or both.
@@ -50,6 +57,12 @@ pub struct Builder {
     request_timeout: Option<Duration>,
     seed: Option<u64>,
     disk_copy: Option<PathBuf>,
+    #[cfg(feature = "dns")]
+    sources: Vec<ServerSource>,
+    #[cfg(feature = "dns")]
+    source_interval: Duration,
+    #[cfg(feature = "dns")]
+    resolver: Resolver,
 }
 
 /// Why a client did not start. Nothing was sent.
@@ -58,7 +71,7 @@ pub struct Builder {
 pub enum BuildError {
     /// The URL of a server makes no sense.
     Server(ServerError),
-    /// No server was named.
+    /// No server was named, nor a source of servers.
     NoServers,
     /// Neither [`Builder::register`] nor [`Builder::discover`] was called.
     NothingToDo,
@@ -88,6 +101,12 @@ impl Builder {
             request_timeout: None,
             seed: None,
             disk_copy: None,
+            #[cfg(feature = "dns")]
+            sources: Vec::new(),
+            #[cfg(feature = "dns")]
+            source_interval: SOURCE_INTERVAL,
+            #[cfg(feature = "dns")]
+            resolver: Resolver::system(),
         }
     }
 
@@ -105,6 +124,33 @@ impl Builder {
     /// More servers. Ten thousand clients in one process share them like this.
     pub fn servers(mut self, servers: impl IntoIterator<Item = Arc<Server>>) -> Self {
         self.servers.extend(servers);
+        self
+    }
+
+    /// Servers that are named somewhere else, in DNS; there may be several sources, and servers named by their URLs beside
+    /// them. The client starts at once, and knows nobody from its sources before they have been asked the first time.
+    /// They are asked again each [`source_interval`](Self::source_interval), and sooner while a source or a server fails: after
+    /// a second, then twice as long each time. Servers that DNS does not name any more are left; while DNS does not answer,
+    /// or knows nothing, those that it named last stay. Where nobody was found, and why, is a warning in the log and counted
+    /// in [`Facts::lookups`](super::Facts::lookups).
+    #[cfg(feature = "dns")]
+    pub fn source(mut self, source: ServerSource) -> Self {
+        self.sources.push(source);
+        self
+    }
+
+    /// How often sources are asked while all is well, or a little sooner; five minutes unless it is said. Less than a
+    /// millisecond is one.
+    #[cfg(feature = "dns")]
+    pub fn source_interval(mut self, interval: Duration) -> Self {
+        self.source_interval = interval.max(Duration::from_millis(1));
+        self
+    }
+
+    /// Whom to ask about sources; what the system is configured for unless it is said.
+    #[cfg(feature = "dns")]
+    pub fn resolver(mut self, resolver: Resolver) -> Self {
+        self.resolver = resolver;
         self
     }
 
@@ -220,7 +266,7 @@ impl Builder {
         if let Some(problem) = self.problem {
             return Err(problem);
         }
-        if self.servers.is_empty() {
+        if self.servers.is_empty() && !self.has_sources() {
             return Err(BuildError::NoServers);
         }
         if self.instance.is_none() && self.consume.is_none() {
@@ -240,7 +286,16 @@ impl Builder {
             .map(|(path, consume)| Arc::new(DiskCopy::new(path, &consume.scope, &consume.regions.query())));
         let discovers = self.consume.is_some();
 
-        let mut config = AgentConfig::new().seed(self.seed.unwrap_or_else(draw));
+        let seed = self.seed.unwrap_or_else(draw);
+        #[cfg(feature = "dns")]
+        let plan = Plan {
+            given: self.servers.clone(),
+            sources: self.sources,
+            resolver: self.resolver,
+            interval: self.source_interval,
+            seed,
+        };
+        let mut config = AgentConfig::new().seed(seed);
         config.endpoints.zone = self.zone;
         config.request_timeout = self.request_timeout.unwrap_or(config.request_timeout);
         config.consume = self.consume;
@@ -272,10 +327,22 @@ impl Builder {
             report: Report::default(),
             publishing,
             health: self.health.map(|(_, ask)| Health::new(ask, self.health_within)),
+            #[cfg(feature = "dns")]
+            lookups: (!plan.sources.is_empty()).then(|| Lookups::start(Arc::clone(&shared), plan)),
             end: End(Arc::clone(&shared)),
         };
         let task = task.run().instrument(span);
         Ok(Client::new(shared, cache, runtime.spawn(task)))
+    }
+
+    #[cfg(feature = "dns")]
+    fn has_sources(&self) -> bool {
+        !self.sources.is_empty()
+    }
+
+    #[cfg(not(feature = "dns"))]
+    fn has_sources(&self) -> bool {
+        false
     }
 
     fn parsed(mut self, server: Result<Server, ServerError>) -> Self {

@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::builder::Builder;
+#[cfg(feature = "dns")]
+use super::lookups::LookupStats;
 use super::registration::RegistrationHandle;
 use super::shared::Shared;
 use crate::agent::{Registration, Stats};
@@ -38,6 +40,9 @@ pub struct Facts {
     pub age: Option<Duration>,
     /// Panics that the client survived: bugs, all of them.
     pub panics: u64,
+    /// What came of looking for servers; all zero for a client without sources.
+    #[cfg(feature = "dns")]
+    pub lookups: LookupStats,
 }
 
 impl Client {
@@ -82,6 +87,8 @@ impl Client {
             stats,
             age: self.cache.as_ref().and_then(Cache::age),
             panics: self.shared.panics(),
+            #[cfg(feature = "dns")]
+            lookups: self.shared.lookups(),
         }
     }
 

@@ -8,6 +8,8 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::clock::Clock;
+#[cfg(feature = "dns")]
+use super::lookups::LookupStats;
 use crate::agent::Agent;
 
 /// The lock is held for one call of the agent, never while something is sent or somebody else's code runs.
@@ -22,6 +24,8 @@ pub(super) struct Shared {
     cancelled: AtomicBool,
     ended: AtomicBool,
     panics: AtomicU64,
+    #[cfg(feature = "dns")]
+    lookups: Mutex<LookupStats>,
 }
 
 impl Shared {
@@ -34,6 +38,8 @@ impl Shared {
             cancelled: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             panics: AtomicU64::new(0),
+            #[cfg(feature = "dns")]
+            lookups: Mutex::default(),
         }
     }
 
@@ -105,6 +111,21 @@ impl Shared {
 
     pub(super) fn panics(&self) -> u64 {
         self.panics.load(Ordering::Relaxed)
+    }
+
+    /// All sources were asked.
+    #[cfg(feature = "dns")]
+    pub(super) fn looked_up(&self, failed: bool, changed: bool, servers: usize) {
+        let mut lookups = self.lookups.lock();
+        lookups.lookups += 1;
+        lookups.failed += u64::from(failed);
+        lookups.changes += u64::from(changed);
+        lookups.servers = servers;
+    }
+
+    #[cfg(feature = "dns")]
+    pub(super) fn lookups(&self) -> LookupStats {
+        *self.lookups.lock()
     }
 }
 

@@ -10,6 +10,8 @@ use tracing::error;
 
 use super::health::Health;
 use super::http::Pool;
+#[cfg(feature = "dns")]
+use super::lookups::Lookups;
 use super::publishing::{Publishing, Told};
 use super::report::Report;
 use super::requests::Requests;
@@ -33,6 +35,9 @@ pub(super) struct Task {
     pub(super) publishing: Option<Publishing>,
     /// Of clients with a hook.
     pub(super) health: Option<Health>,
+    /// Of clients with sources.
+    #[cfg(feature = "dns")]
+    pub(super) lookups: Option<Lookups>,
     /// Dropped at the end, whichever that is.
     pub(super) end: End,
 }
@@ -129,7 +134,7 @@ impl Task {
         }
         let happened = !events.is_empty();
         for event in events {
-            self.report.line(now, &event, &self.shared);
+            self.notice(now, &event);
             match event {
                 Event::Fetched(fetched) => {
                     if let Some(publishing) = &self.publishing {
@@ -161,6 +166,25 @@ impl Task {
         if happened {
             self.shared.happened();
         }
+    }
+}
+
+impl Task {
+    #[cfg(feature = "dns")]
+    fn notice(&mut self, now: Now, event: &Event) {
+        if let Some(lookups) = &self.lookups {
+            lookups.notice(event);
+            // That nobody is known before anybody was looked for is no news.
+            if matches!(event, Event::NoServers) && self.shared.lookups().lookups == 0 {
+                return;
+            }
+        }
+        self.report.line(now, event, &self.shared);
+    }
+
+    #[cfg(not(feature = "dns"))]
+    fn notice(&mut self, now: Now, event: &Event) {
+        self.report.line(now, event, &self.shared);
     }
 }
 

@@ -11,6 +11,8 @@ mod cache;
 mod caller;
 #[cfg(feature = "tower")]
 mod discover;
+#[cfg(feature = "dns")]
+mod dns;
 #[cfg(feature = "http")]
 mod driver;
 mod endpoints;
@@ -18,6 +20,8 @@ mod endpoints;
 mod grpc;
 #[cfg(feature = "http")]
 mod listed;
+#[cfg(feature = "dns")]
+mod lookups;
 #[cfg(feature = "http")]
 mod log;
 #[cfg(feature = "http")]

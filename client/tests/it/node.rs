@@ -106,6 +106,11 @@ impl Node {
         *self = Self::start_at(self.address).await;
     }
 
+    #[cfg(feature = "dns")]
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub(crate) fn url(&self) -> String {
         format!("http://{}/eureka/", self.address)
     }
