@@ -263,21 +263,7 @@ impl Builder {
     /// [`Cache::ready`](crate::cache::Cache::ready).
     pub fn start(self) -> Result<Client, BuildError> {
         let runtime = Handle::try_current().map_err(|_| BuildError::NoRuntime)?;
-        if let Some(problem) = self.problem {
-            return Err(problem);
-        }
-        if self.servers.is_empty() && !self.has_sources() {
-            return Err(BuildError::NoServers);
-        }
-        if self.instance.is_none() && self.consume.is_none() {
-            return Err(BuildError::NothingToDo);
-        }
-        if let Some(field) = self.instance.as_ref().and_then(empty_field) {
-            return Err(BuildError::Instance(field));
-        }
-        if cfg!(not(feature = "tls")) && self.servers.iter().any(|server| server.is_secure()) {
-            return Err(BuildError::NoTls);
-        }
+        self.check()?;
         let span = span(self.instance.as_ref());
         let clock = Clock::start();
         let copy = self
@@ -333,6 +319,26 @@ impl Builder {
         };
         let task = task.run().instrument(span);
         Ok(Client::new(shared, cache, runtime.spawn(task)))
+    }
+
+    /// Whether what it was told can work.
+    fn check(&self) -> Result<(), BuildError> {
+        if let Some(problem) = &self.problem {
+            return Err(problem.clone());
+        }
+        if self.servers.is_empty() && !self.has_sources() {
+            return Err(BuildError::NoServers);
+        }
+        if self.instance.is_none() && self.consume.is_none() {
+            return Err(BuildError::NothingToDo);
+        }
+        if let Some(field) = self.instance.as_ref().and_then(empty_field) {
+            return Err(BuildError::Instance(field));
+        }
+        if cfg!(not(feature = "tls")) && self.servers.iter().any(|server| server.is_secure()) {
+            return Err(BuildError::NoTls);
+        }
+        Ok(())
     }
 
     #[cfg(feature = "dns")]

@@ -14,16 +14,29 @@ use crate::node::{Node, within};
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
-impl Log {
-    fn lines(&self) -> Vec<String> {
-        let text = String::from_utf8_lossy(&self.0.lock()).into_owned();
-        text.lines().map(str::to_owned).collect()
-    }
+/// Those of them that name a server.
+struct Named {
+    log: Log,
+    url: String,
+}
 
+impl Log {
+    fn of(self, url: &str) -> Named {
+        Named {
+            log: self,
+            url: url.to_owned(),
+        }
+    }
+}
+
+impl Named {
     fn with(&self, part: &str) -> Vec<String> {
-        let mut lines = self.lines();
-        lines.retain(|line| line.contains(part));
+        let text = String::from_utf8_lossy(&self.log.0.lock()).into_owned();
+        let lines = text.lines().filter(|line| line.contains(&self.url));
         lines
+            .filter(|line| line.contains(part))
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -49,12 +62,14 @@ impl<'a> MakeWriter<'a> for Log {
 #[tokio::test]
 async fn failures_that_are_alike_are_told_less_and_less_often_and_their_end_once() {
     let log = Log::default();
-    let subscriber = tracing_subscriber::fmt()
+    // For all threads: what other tests reach first, with no subscriber of their own, is else taken for disabled.
+    tracing_subscriber::fmt()
         .with_ansi(false)
         .with_writer(log.clone())
-        .finish();
-    let _here = tracing::subscriber::set_default(subscriber);
+        .init();
     let mut node = Node::start().await;
+    // Other tests log, too.
+    let log = log.of(&node.url());
     // Nobody is registered, so that the list of a server that was started again is no surprise.
     let client = Client::builder()
         .server(&node.url())
@@ -94,6 +109,12 @@ async fn failures_that_are_alike_are_told_less_and_less_often_and_their_end_once
         .start()
         .expect("all is said");
     assert!(within("the registration", provider.registration().wait_registered()).await);
+    let told = async {
+        while log.with("eureka_client: registered").is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within("the line that says so", told).await;
     let registered = log.with("eureka_client: registered");
     assert!(
         registered[0].contains("INFO client{instance=ORDERS/orders-1}: eureka_client: registered")

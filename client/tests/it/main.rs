@@ -20,10 +20,10 @@ mod endpoints;
 mod grpc;
 #[cfg(feature = "http")]
 mod listed;
-#[cfg(feature = "dns")]
-mod lookups;
 #[cfg(feature = "http")]
 mod log;
+#[cfg(feature = "dns")]
+mod lookups;
 #[cfg(feature = "http")]
 mod node;
 mod sim;
