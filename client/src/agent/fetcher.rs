@@ -341,9 +341,7 @@ impl Fetcher {
         applications: Applications,
         tag: Option<Arc<str>>,
     ) {
-        if !applications.instances.is_empty() {
-            self.empty_since = None;
-        } else if !self.held.is_empty() {
+        if applications.instances.is_empty() && !self.held.is_empty() {
             let since = *self.empty_since.get_or_insert(now.mono);
             if now.mono.since(since) < self.consume.hold_empty {
                 exchange.stats.held_empty += 1;
@@ -492,8 +490,13 @@ impl Fetcher {
         let share = exchange.share(EARLIEST_POLL);
         self.poll_at = read.sent.after(self.consume.interval.mul_f64(share));
         self.tell_the_way(exchange);
+        let snapshot = self.held.snapshot();
+        if !snapshot.is_empty() {
+            // Whoever has somebody to tell of, in whichever way, refutes the empty lists before.
+            self.empty_since = None;
+        }
         exchange.tell(Event::Fetched(Fetched {
-            snapshot: self.held.snapshot(),
+            snapshot,
             server: read.server,
             kind,
         }));

@@ -278,6 +278,29 @@ fn a_list_that_is_not_empty_begins_the_wait_anew() {
 }
 
 #[test]
+fn a_delta_of_somebody_begins_the_wait_anew_too() {
+    let mut world = World::new(2, reading(consume()), two);
+    world.run(1_000);
+    let (host, other) = match world.last_host() {
+        host if host == world.models[0].server.host() => (0, 1),
+        _ => (1, 0),
+    };
+    world.models[other].restart();
+    for _ in 0..2 {
+        // For a moment nobody but the one that was restarted answers; then all is as before, with deltas only.
+        let before = world.agent.stats();
+        world.models[host].mood = Mood::Refuses(500);
+        world.run(31_000);
+        world.models[host].mood = Mood::Answers;
+        world.run(150_000);
+        let after = world.agent.stats();
+        assert!(after.held_empty > before.held_empty && after.delta > before.delta);
+        assert_eq!(after.full, 1, "{after:?}");
+        assert_eq!(world.held().len(), 2);
+    }
+}
+
+#[test]
 fn an_empty_registry_is_a_view_too() {
     let mut world = World::new(1, reading(consume()), |_| {});
     world.run(1_000);

@@ -19,6 +19,8 @@ pub(super) struct View {
     pub(super) fresh: u64,
     /// It comes from before this agent.
     pub(super) old: bool,
+    /// When it was last found that there is somebody.
+    pub(super) peopled: u64,
 }
 
 /// An agent that ended, and from when on nobody may hold its instance.
@@ -152,6 +154,7 @@ impl Machine {
         self.view = View {
             old: keep,
             fresh: t,
+            peopled: t,
             views: if keep {
                 std::mem::take(&mut self.view.views)
             } else {

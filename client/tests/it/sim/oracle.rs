@@ -15,6 +15,8 @@ use super::world::{Asked, TICK, World};
 /// Whoever can reach a server all along is registered after this long: a round over all servers takes three time-outs, the
 /// pause before it half a minute and a fifth.
 const REGISTERED_WITHIN: u64 = 60 * SECOND;
+/// For so long an empty list is not believed. So long ago an answer may have been sent at most that told of somebody.
+const HOLD_EMPTY: u64 = 80 * SECOND;
 /// After the end of a lease an instance may be listed for an eviction interval, and requests and copies that are late may
 /// begin a lease again after its client was gone.
 const LINGER: u64 = 60 * SECOND;
@@ -96,9 +98,14 @@ impl World {
         machine.view = View {
             sum,
             fresh: before.fresh,
+            peopled: if views.is_empty() { before.peopled } else { self.t },
             views,
             old: false,
         };
+        let emptied = machine.view.views.is_empty() && !before.views.is_empty();
+        if emptied && kind == FetchKind::Full && self.t < before.peopled + HOLD_EMPTY {
+            return Err(self.fault(&format!("client {client} believes an empty list at once")));
+        }
         let place = match kind {
             FetchKind::Full => 0,
             FetchKind::Unchanged => 1,
