@@ -92,6 +92,20 @@ fn a_mismatch_whose_full_list_fails_changes_nothing() {
 }
 
 #[test]
+fn a_delta_that_does_not_fit_and_leaves_nobody_makes_no_empty_list_believed() {
+    let mut world = World::new(1, reading(consume()), two);
+    world.run(100);
+    world.models[0].hash = Some("UP_77_");
+    for id in ["a", "b"] {
+        assert!(world.models[0].remove("orders", id));
+    }
+    world.run(60_000);
+    let stats = world.agent.stats();
+    assert!(stats.hash_mismatches > 0 && stats.held_empty > 0, "{stats:?}");
+    assert_eq!(world.held(), ["ORDERS/a UP", "ORDERS/b UP"]);
+}
+
+#[test]
 fn a_hash_that_never_fits_costs_one_full_list_an_interval() {
     let mut world = World::new(1, reading(consume()), |models| {
         two(models);
