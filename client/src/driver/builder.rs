@@ -314,7 +314,8 @@ impl Builder {
             publishing,
             health: self.health.map(|(_, ask)| Health::new(ask, self.health_within)),
             #[cfg(feature = "dns")]
-            lookups: (!plan.sources.is_empty()).then(|| Lookups::start(Arc::clone(&shared), plan)),
+            lookups: (!plan.sources.is_empty())
+                .then(|| Lookups::start(Arc::clone(&shared), plan, span.clone())),
             end: End(Arc::clone(&shared)),
         };
         let task = task.run().instrument(span);

@@ -8,9 +8,10 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tracing::{debug, info, warn};
+use tracing::{Instrument as _, Span, debug, info, warn};
 
 use super::dns::{DnsError, Resolved, Resolver, ServerSource, Servers};
+use super::report::TARGET;
 use super::shared::Shared;
 use crate::agent::Event;
 use crate::server::Server;
@@ -53,10 +54,10 @@ pub struct LookupStats {
 }
 
 impl Lookups {
-    pub(super) fn start(shared: Arc<Shared>, plan: Plan) -> Self {
+    pub(super) fn start(shared: Arc<Shared>, plan: Plan, span: Span) -> Self {
         let trouble = Arc::new(Notify::new());
         let mut task = JoinSet::new();
-        task.spawn(look(shared, plan, Arc::clone(&trouble)));
+        task.spawn(look(shared, plan, Arc::clone(&trouble)).instrument(span));
         Self { trouble, _task: task }
     }
 
@@ -114,17 +115,17 @@ async fn look(shared: Arc<Shared>, plan: Plan, trouble: Arc<Notify>) {
 fn report(failures: &[DnsError], before: &[DnsError], changed: bool, all: &[Arc<Server>]) {
     for failure in failures {
         if before.contains(failure) {
-            debug!(%failure, "looking for servers failed again");
+            debug!(target: TARGET, %failure, "looking for servers failed again");
         } else {
-            warn!(%failure, servers = all.len(), "looking for servers failed");
+            warn!(target: TARGET, %failure, servers = all.len(), "looking for servers failed");
         }
     }
     if all.is_empty() && before.is_empty() {
-        warn!("no servers were found: there is none to ask");
+        warn!(target: TARGET, "no servers were found: there is none to ask");
     }
     if changed {
-        info!(servers = ?all, "the servers are these now");
+        info!(target: TARGET, servers = ?all, "the servers are these now");
     } else if failures.is_empty() && !before.is_empty() {
-        info!("servers can be looked for again; they are the same");
+        info!(target: TARGET, "servers can be looked for again; they are the same");
     }
 }

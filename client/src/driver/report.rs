@@ -10,7 +10,7 @@ use super::shared::Shared;
 use crate::agent::{Event, Fetched, PollingWhy, Why};
 
 /// Under which all lines of a client's task are found.
-const TARGET: &str = "eureka_client";
+pub(super) const TARGET: &str = "eureka_client";
 
 /// What a client's lines are said to be of: there may be many clients in a process.
 pub(super) fn span(instance: Option<&Instance>) -> Span {
