@@ -132,6 +132,12 @@ impl Server {
         self.port
     }
 
+    /// Who answers there: with another name, password, path or zone it is still the same.
+    #[cfg(feature = "http")]
+    pub(crate) fn host_and_port(&self) -> (Arc<str>, u16) {
+        (Arc::clone(&self.host), self.port)
+    }
+
     /// Where its API begins, with a slash at both ends: `/eureka/`.
     pub fn path(&self) -> &str {
         &self.path

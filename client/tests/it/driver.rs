@@ -12,7 +12,7 @@ use eureka_registry_core::{Instance, InstanceKey, LeaseTerms, Now, Origin as Aut
 use tokio::sync::{mpsc, watch};
 
 use crate::listed::Listed;
-use crate::node::{Node, within};
+use crate::node::{Node, until, within};
 
 /// The shortest renewal interval there is.
 const EAGER: LeaseTerms = LeaseTerms {
@@ -187,9 +187,9 @@ async fn without_any_server_the_cache_goes_on_and_says_how_old_it_is() {
 
     let failed = || client.facts().stats.fetches_failed;
     let (before, confirmed) = (failed(), cache.view().confirmed());
-    within("a failure", until(|| failed() > before)).await;
+    until("a failure", || failed() > before).await;
     let age = cache.age().expect("something is known");
-    within("a greater age", until(|| cache.age() > Some(age))).await;
+    until("a greater age", || cache.age() > Some(age)).await;
     let view = cache.view();
     assert_eq!(view.application("orders").up().count(), 1);
     let mono = |confirmed: Option<Now>| confirmed.expect("a server said so").mono;
@@ -237,7 +237,7 @@ async fn a_copy_on_disk_is_what_a_consumer_without_servers_begins_with() {
         .disk_copy(&path)
         .start()
         .expect("all is said");
-    within("a failure", until(|| client.facts().stats.fetches_failed > 0)).await;
+    until("a failure", || client.facts().stats.fetches_failed > 0).await;
     assert_eq!(*client.cache().view().origin(), Origin::Nothing);
     client.shutdown().await;
     assert_eq!(std::fs::read(&path).expect("it is there"), b"no copy");
@@ -517,11 +517,4 @@ async fn what_was_not_said_is_an_error_at_the_start() {
     assert_eq!(secure, (!cfg!(feature = "tls")).then_some(BuildError::NoTls));
     let outside = std::thread::spawn(move || Client::builder().server(url).discover().start().err());
     assert_eq!(outside.join().expect("no panic"), Some(BuildError::NoRuntime));
-}
-
-/// Waits until something is so that nobody tells.
-async fn until(reached: impl Fn() -> bool) {
-    while !reached() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
 }

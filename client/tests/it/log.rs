@@ -2,13 +2,12 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
 
 use eureka_client::{Client, Instance, Status};
 use parking_lot::Mutex;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::node::{Node, within};
+use crate::node::{Node, until, within};
 
 /// Lines as they would be shown.
 #[derive(Clone, Default)]
@@ -78,16 +77,13 @@ async fn failures_that_are_alike_are_told_less_and_less_often_and_their_end_once
         .expect("all is said");
     within("a list", client.cache().ready()).await;
     node.stop().await;
-    while client.facts().stats.fetches_failed < 3 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until("three failures", || client.facts().stats.fetches_failed >= 3).await;
     node.restart().await;
-    let read_again = async {
-        while log.with("read the registry, after failures").is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    within("the end of the failures", read_again).await;
+    let told = |line: &str| !log.with(line).is_empty();
+    until("the end of the failures", || {
+        told("read the registry, after failures")
+    })
+    .await;
 
     let failed = log.with("reading the registry failed");
     assert!(
@@ -109,12 +105,7 @@ async fn failures_that_are_alike_are_told_less_and_less_often_and_their_end_once
         .start()
         .expect("all is said");
     assert!(within("the registration", provider.registration().wait_registered()).await);
-    let told = async {
-        while log.with("eureka_client: registered").is_empty() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    within("the line that says so", told).await;
+    until("the line that says so", || told("eureka_client: registered")).await;
     let registered = log.with("eureka_client: registered");
     assert!(
         registered[0].contains("INFO client{instance=ORDERS/orders-1}: eureka_client: registered")

@@ -7,7 +7,7 @@ use eureka_registry_core::{Instance, InstanceKey, LeaseTerms, Status};
 use tokio::runtime::Handle;
 
 use crate::dns::Names;
-use crate::node::{Node, within};
+use crate::node::{Node, until, within};
 
 const FAST: Duration = Duration::from_millis(20);
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -41,13 +41,8 @@ fn zone(nodes: &[&Node]) -> String {
     format!("txt.north.example.com TXT z.example.com\ntxt.z.example.com TXT {hosts}")
 }
 
-async fn until(what: &str, client: &Client, reached: impl Fn(LookupStats) -> bool) {
-    let reached = async {
-        while !reached(client.facts().lookups) {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    within(what, reached).await;
+async fn lookups(what: &str, client: &Client, reached: impl Fn(LookupStats) -> bool) {
+    until(what, || reached(client.facts().lookups)).await;
 }
 
 #[tokio::test]
@@ -56,7 +51,7 @@ async fn servers_come_from_dns_and_others_are_used_when_it_names_others() {
     let names = Names::start(&zone(&[&first])).await;
     let client = provider(&names, FAST).start().expect("a source will do");
     first.until_status(&orders(), Some(Status::Up)).await;
-    until("another look", &client, |lookups| lookups.lookups > 2).await;
+    lookups("another look", &client, |stats| stats.lookups > 2).await;
     let lookups = client.facts().lookups;
     assert_eq!((lookups.failed, lookups.changes, lookups.servers), (0, 1, 1));
 
@@ -81,7 +76,7 @@ async fn while_dns_is_dead_the_servers_stay() {
     for dead in ["txt.north.example.com SERVFAIL", ""] {
         names.set(dead);
         let before = client.facts().lookups.failed;
-        until("failures", &client, |lookups| lookups.failed > before + 2).await;
+        lookups("failures", &client, |stats| stats.failed > before + 2).await;
         let renewals = node.count("PUT");
         node.until_count("PUT", renewals + 2).await;
         let lookups = client.facts().lookups;
@@ -100,7 +95,7 @@ async fn a_client_starts_without_dns_and_registers_once_it_answers() {
     let node = Node::start().await;
     let names = Names::start("txt.north.example.com SERVFAIL").await;
     let client = provider(&names, HOUR).start().expect("a source will do");
-    until("a failure", &client, |lookups| lookups.failed > 0).await;
+    lookups("a failure", &client, |stats| stats.failed > 0).await;
     assert_eq!(client.facts().lookups.servers, 0);
     assert_eq!(node.count(""), 0);
     names.set(&zone(&[&node]));
@@ -126,7 +121,7 @@ async fn looking_ends_with_the_client() {
     let alive = || Handle::current().metrics().num_alive_tasks();
     let before = alive();
     let client = provider(&names, FAST).start().expect("a source will do");
-    until("a few looks", &client, |lookups| lookups.lookups > 2).await;
+    lookups("a few looks", &client, |stats| stats.lookups > 2).await;
     assert!(alive() > before);
     client.shutdown().await;
     let ended = async {

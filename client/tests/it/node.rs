@@ -170,6 +170,17 @@ pub(crate) async fn within<T>(what: &str, future: impl Future<Output = T>) -> T 
     waited.unwrap_or_else(|_| panic!("{what} did not come"))
 }
 
+/// Waits, with a bound, for what a client counts or logs. Nobody is told of that, so it is looked at again and again: the
+/// pause between two looks keeps the processor free and decides nothing.
+pub(crate) async fn until(what: &str, reached: impl Fn() -> bool) {
+    let reached = async {
+        while !reached() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within(what, reached).await;
+}
+
 async fn serve(listener: TcpListener, service: ApiService, seen: Arc<Seen>) {
     let mut connections = JoinSet::new();
     loop {

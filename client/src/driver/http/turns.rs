@@ -11,9 +11,13 @@ use crate::server::Server;
 /// Servers that are remembered although nobody asks them at the moment.
 const IDLE_MAX: usize = 64;
 
+/// Host and port.
+type Address = (Arc<str>, u16);
+
 pub(super) struct Turns {
     each: usize,
-    servers: Mutex<HashMap<Arc<Server>, Arc<Semaphore>>>,
+    /// By address: the same one with another name, password or zone is the same server.
+    servers: Mutex<HashMap<Address, Arc<Semaphore>>>,
 }
 
 impl Turns {
@@ -26,9 +30,10 @@ impl Turns {
     }
 
     /// The turns of a server.
-    pub(super) fn of(&self, server: &Arc<Server>) -> Arc<Semaphore> {
+    pub(super) fn of(&self, server: &Server) -> Arc<Semaphore> {
         let mut servers = self.servers.lock();
-        if let Some(turns) = servers.get(server) {
+        let address = server.host_and_port();
+        if let Some(turns) = servers.get(&address) {
             return Arc::clone(turns);
         }
         if servers.len() >= IDLE_MAX {
@@ -36,20 +41,18 @@ impl Turns {
             servers.retain(|_, turns| Arc::strong_count(turns) > 1);
         }
         let turns = Arc::new(Semaphore::new(self.each));
-        servers.insert(Arc::clone(server), Arc::clone(&turns));
+        servers.insert(address, Arc::clone(&turns));
         turns
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::{IDLE_MAX, Turns};
     use crate::server::Server;
 
-    fn server(number: usize) -> Arc<Server> {
-        Arc::new(Server::parse(&format!("http://host-{number}/eureka/")).expect("a URL"))
+    fn server(number: usize) -> Server {
+        Server::parse(&format!("http://host-{number}/eureka/")).expect("a URL")
     }
 
     #[test]
@@ -63,5 +66,12 @@ mod tests {
         assert_eq!(turns.of(&server(0)).available_permits(), 1);
         drop(held);
         assert_eq!(turns.of(&server(0)).available_permits(), 2);
+    }
+    #[test]
+    fn a_server_has_its_turns_whatever_it_is_called() {
+        let turns = Turns::new(2);
+        let _held = turns.of(&server(0)).try_acquire_owned().expect("a turn");
+        let other = Server::parse("http://name:password@host-0/other/").expect("a URL");
+        assert_eq!(turns.of(&other.in_zone("a")).available_permits(), 1);
     }
 }

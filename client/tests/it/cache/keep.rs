@@ -43,6 +43,7 @@ impl Kept {
     }
 }
 
+/// Time is paused in these tests: this is virtual, and takes none.
 async fn pass(secs: u64) {
     tokio::time::sleep(Duration::from_secs(secs)).await;
 }
