@@ -10,6 +10,7 @@ mod core;
 mod limit;
 mod load;
 mod report;
+mod scale;
 mod subject;
 mod watch;
 mod workload;
@@ -39,36 +40,75 @@ const OPERATIONS: [Operation; 6] = [
 /// So many instances have changed lately when a delta is fetched.
 const CHANGED: usize = 100;
 
-/// Measure the server beside a bare hyper server, watchers beside clients that poll, the client, or the registry alone.
+/// Measure the server beside others, or one part of it by itself: watchers, the client, the registry alone.
 #[derive(clap::Args, Debug)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Arguments {
-    /// The longest call of the registry with many leases, instead of the server.
-    #[arg(long)]
-    core: bool,
-    /// Watchers that are told of changes, beside clients that poll, instead of single requests.
-    #[arg(long, conflicts_with = "core")]
-    watch: bool,
-    /// The client: how soon consumers are told, and what many clients in one process cost.
-    #[arg(long, conflicts_with_all = ["core", "watch"])]
-    client: bool,
-    /// Clients that only register, with `--client`.
-    #[arg(long, default_value_t = 10_000)]
-    clients: usize,
-    /// Watchers with `--watch`.
-    #[arg(long, default_value_t = 1_000)]
-    watchers: usize,
-    /// Changes a second with `--watch`.
-    #[arg(long, default_value_t = 100)]
-    rate: u32,
-    /// Leases held by the registry with `--core`.
-    #[arg(long, default_value_t = 1_000_000)]
-    leases: usize,
+    #[command(subcommand)]
+    part: Option<Part>,
+    #[command(flatten)]
+    table: Table,
+}
+
+/// What is measured by itself.
+#[derive(clap::Subcommand, Debug)]
+enum Part {
+    /// The longest call of the registry with many leases.
+    Core {
+        /// Leases held by the registry.
+        #[arg(long, default_value_t = 1_000_000)]
+        leases: usize,
+        /// Put the figures into docs/benchmarks.md.
+        #[arg(long)]
+        write: bool,
+    },
+    /// Watchers that are told of changes, beside clients that poll.
+    Watch {
+        #[arg(long, default_value_t = 1_000)]
+        watchers: usize,
+        /// Changes a second.
+        #[arg(long, default_value_t = 100)]
+        rate: u32,
+        /// For so long.
+        #[arg(long, default_value_t = 30)]
+        seconds: u64,
+        /// Put the figures into docs/benchmarks.md.
+        #[arg(long)]
+        write: bool,
+    },
+    /// How soon consumers are told, and what many clients in one process cost.
+    Client {
+        /// Clients that only register.
+        #[arg(long, default_value_t = 10_000)]
+        clients: usize,
+        /// Put the figures into docs/benchmarks.md.
+        #[arg(long)]
+        write: bool,
+    },
+    Scale(scale::Arguments),
+    /// Be the limit: serve the files on this address.
+    #[command(hide = true)]
+    Limit {
+        address: SocketAddr,
+        files: Vec<String>,
+    },
+    /// Be the clients of `client`: register at this server.
+    #[command(hide = true)]
+    Fleet {
+        url: String,
+        clients: usize,
+    },
+}
+
+/// The comparison.
+#[derive(clap::Args, Debug)]
+struct Table {
     /// How often each operation is measured on each server.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Length of one measurement; 3 unless it is given, 30 with `--watch`.
-    #[arg(long)]
-    seconds: Option<u64>,
+    /// Length of one measurement.
+    #[arg(long, default_value_t = 3)]
+    seconds: u64,
     /// Connections, each with one request at a time.
     #[arg(long, default_value_t = 16)]
     connections: usize,
@@ -81,12 +121,6 @@ pub(crate) struct Arguments {
     /// Put the figures into docs/benchmarks.md.
     #[arg(long)]
     write: bool,
-    /// Be the limit: serve the files on this address.
-    #[arg(long, hide = true, num_args = 2.., value_names = ["ADDRESS", "FILE"])]
-    limit: Vec<String>,
-    /// Be the clients of `--client`: register at this server.
-    #[arg(long, hide = true, value_name = "URL")]
-    fleet: Option<String>,
 }
 
 /// Runs the task; figures are of release builds only, so a debug build runs the release build of itself.
@@ -105,40 +139,45 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         let own = subject::release_directory().join("xtask");
         return execute(Command::new(own).args(std::env::args_os().skip(1)));
     }
-    if let [address, files @ ..] = &*arguments.limit {
-        return limit::serve(address.parse()?, files);
-    }
-    if let Some(url) = &arguments.fleet {
-        return client::be(url, arguments.clients);
-    }
-    let (section, report) = if arguments.core {
-        ("core", core::measure(arguments.leases)?)
-    } else if arguments.watch {
-        let size = watch::Size {
-            watchers: arguments.watchers,
-            rate: arguments.rate,
-            seconds: arguments.seconds.unwrap_or(30),
-        };
-        ("watch", watch::measure(size)?)
-    } else if arguments.client {
-        ("client", client::measure(arguments.clients)?)
-    } else {
-        ("server", measure(arguments)?.to_string())
+    let (section, report, write) = match &arguments.part {
+        Some(Part::Limit { address, files }) => return limit::serve(*address, files),
+        Some(Part::Fleet { url, clients }) => return client::be(url, *clients),
+        Some(Part::Scale(scale)) => return scale::run(scale),
+        Some(Part::Core { leases, write }) => ("core", core::measure(*leases)?, *write),
+        Some(Part::Client { clients, write }) => ("client", client::measure(*clients)?, *write),
+        &Some(Part::Watch {
+            watchers,
+            rate,
+            seconds,
+            write,
+        }) => {
+            let size = watch::Size {
+                watchers,
+                rate,
+                seconds,
+            };
+            ("watch", watch::measure(size)?, write)
+        }
+        None => (
+            "server",
+            measure(&arguments.table)?.to_string(),
+            arguments.table.write,
+        ),
     };
     println!("{report}");
-    if arguments.write {
+    if write {
         report::write(section, &report)?;
     }
     Ok(())
 }
 
-impl Arguments {
+impl Table {
     fn slice(&self) -> Duration {
-        Duration::from_secs(self.seconds.unwrap_or(3))
+        Duration::from_secs(self.seconds)
     }
 }
 
-fn measure(arguments: &Arguments) -> Result<Report> {
+fn measure(arguments: &Table) -> Result<Report> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -202,7 +241,7 @@ async fn slice(
     subject: &Subject,
     operation: Operation,
     fleet: &Fleet,
-    arguments: &Arguments,
+    arguments: &Table,
     round: usize,
 ) -> Result<Row> {
     // Whatever is registered in this slice is newer than anything registered before.

@@ -1,4 +1,4 @@
-//! `cargo xtask bench --client`: how soon a consumer is told of a registration, and what ten thousand clients that only
+//! `cargo xtask bench client`: how soon a consumer is told of a registration, and what ten thousand clients that only
 //! register cost.
 
 mod fleet;

@@ -49,9 +49,7 @@ impl Subject {
     pub(super) fn limit(files: &[PathBuf]) -> Result<Self> {
         let address = free_address()?;
         let mut command = Command::new(std::env::current_exe()?);
-        command
-            .args(["bench", "--limit", &address.to_string()])
-            .args(files);
+        command.args(["bench", "limit", &address.to_string()]).args(files);
         Ok(Self::start("limit", [address; 2], &mut command, "/")?.0)
     }
 

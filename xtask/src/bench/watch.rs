@@ -1,4 +1,4 @@
-//! `cargo xtask bench --watch`: a thousand watchers of a hundred changes a second, beside a thousand clients that poll.
+//! `cargo xtask bench watch`: a thousand watchers of a hundred changes a second, beside a thousand clients that poll.
 //!
 //! Every form of watching meets a server of its own with the same instances and the same changes, in one run. Each
 //! change carries a mark with its number, so that a watcher sees with one search in the bytes what it was sent, and a

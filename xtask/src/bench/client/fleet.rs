@@ -72,8 +72,8 @@ pub(super) struct Left {
 pub(super) fn measure(clients: usize) -> Result<Measured> {
     let (server, _) = Subject::server(&subject::release_directory().join("eureka"), &[])?;
     let mut process = Command::new(std::env::current_exe()?)
-        .args(["bench", "--clients", &clients.to_string()])
-        .args(["--fleet", &format!("http://{}/eureka/", server.address)])
+        .args(["bench", "fleet", &format!("http://{}/eureka/", server.address)])
+        .arg(clients.to_string())
         .stdout(Stdio::piped())
         .spawn()?;
     let lines = BufReader::new(process.stdout.take().context("its output is piped")?);
