@@ -56,9 +56,53 @@ impl Encoder {
         true
     }
 
+    /// Room for an answer that is also there in pages: only while half of the limit is free for what is not.
+    pub(crate) fn room(self: &Arc<Self>, len: usize) -> Option<Room> {
+        let is_free = self.kept().saturating_add(len) <= self.limit / 2;
+        (is_free && self.reserve(len)).then(|| Room {
+            encoder: Arc::clone(self),
+            len,
+        })
+    }
+
     pub(crate) fn release(&self, len: usize) {
         self.kept.fetch_sub(len, Ordering::Relaxed);
         self.figures.encoded_bytes.decrement(len as f64);
+    }
+}
+
+/// So many bytes that may be kept.
+#[derive(Debug)]
+pub(crate) struct Room {
+    encoder: Arc<Encoder>,
+    len: usize,
+}
+
+impl Room {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The bytes, which count until the last reader has let go of them.
+    pub(crate) fn holding(self, bytes: Vec<u8>) -> Bytes {
+        Bytes::from_owner(Holding { bytes, _room: self })
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.encoder.release(self.len);
+    }
+}
+
+struct Holding {
+    bytes: Vec<u8>,
+    _room: Room,
+}
+
+impl AsRef<[u8]> for Holding {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

@@ -1,9 +1,11 @@
 //! The lists of the newest snapshot that anybody asked for. Everything in one answer comes from one of them.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 
 use eureka_registry_core::Snapshot;
+use eureka_registry_core::wire::Codec;
+use http::HeaderValue;
 use parking_lot::RwLock;
 
 use crate::encoder::Encoder;
@@ -25,8 +27,10 @@ pub(crate) struct Pages {
 #[derive(Debug)]
 pub(crate) struct Listing {
     snapshot: Snapshot,
-    /// Part of the `ETag`: equal for equal lists, lease times aside.
-    pub(crate) version: Arc<str>,
+    /// Equal for equal lists, lease times aside.
+    version: Arc<str>,
+    /// By codec; of every request that list is answered with.
+    tags: [OnceLock<Option<HeaderValue>>; 4],
     pub(crate) full: Arc<Sequence>,
     pub(crate) delta: Arc<Sequence>,
 }
@@ -72,6 +76,7 @@ impl Pages {
         Listing {
             snapshot: snapshot.clone(),
             version: name,
+            tags: Default::default(),
             full: Arc::new(full),
             delta: Arc::new(delta),
         }
@@ -82,6 +87,21 @@ impl Listing {
     /// Whether these are the lists of that very snapshot: they can differ in lease times within one version.
     fn shows(&self, snapshot: &Snapshot) -> bool {
         self.snapshot.edition() == snapshot.edition()
+    }
+
+    /// The `ETag` of these lists; there is none if the node's id cannot stand in a header.
+    pub(crate) fn tag(&self, node_id: &str, codec: Codec) -> Option<&HeaderValue> {
+        let tag = self.tags[codec as usize].get_or_init(|| {
+            let name = match codec {
+                Codec::CompactJson => "cjson",
+                Codec::CompactXml => "cxml",
+                Codec::Json => "json",
+                Codec::Xml => "xml",
+            };
+            let tag = format!("W/\"{node_id}-{}-{name}\"", self.version);
+            HeaderValue::try_from(tag).ok()
+        });
+        tag.as_ref()
     }
 
     /// The snapshot they show.

@@ -1,8 +1,11 @@
 //! A list as a sequence of pages between a head and a tail. A page is encoded once per codec for all readers and all
 //! versions of the registry in which it stands, so after a change only what changed is encoded and compressed again.
+//!
+//! A list that is asked for again before it changes is put together in one piece, if it is not very long: what is written at
+//! once costs half of what the same bytes cost in a hundred pieces.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
@@ -11,7 +14,8 @@ use crc32fast::Hasher;
 use eureka_registry_core::Page;
 use eureka_registry_core::wire::{self, Boundary, Codec};
 
-use crate::encoder::Encoder;
+use crate::body::Body;
+use crate::encoder::{Encoder, Room};
 use crate::gzip::{self, Segment};
 
 /// One list, in every codec that was asked for.
@@ -21,8 +25,20 @@ pub(crate) struct Sequence {
     hash: Arc<str>,
     version: Version,
     pages: Box<[Arc<EncodedPage>]>,
-    plain: [OnceLock<Ends>; 4],
-    packed: [OnceLock<Ends>; 4],
+    plain: [Form; 4],
+    packed: [Form; 4],
+}
+
+/// One encoded form of a list.
+#[derive(Debug, Default)]
+struct Form {
+    ends: OnceLock<Ends>,
+    /// Length of the whole, once every page is encoded.
+    len: OnceLock<u64>,
+    /// Whether somebody asked for it already.
+    asked: AtomicBool,
+    /// All of it in one piece.
+    whole: OnceLock<Bytes>,
 }
 
 /// What `versions__delta` says.
@@ -40,6 +56,11 @@ struct Ends {
     head: Bytes,
     tail: Bytes,
 }
+
+/// A list of so many bytes is put together for its first reader.
+const SHORT: u64 = 64 << 10;
+/// A longer one for its second reader; copying takes no longer than encoding a page. Still longer ones stay in pages.
+const WHOLE_MAX: u64 = 8 << 20;
 
 /// Bytes that `gzip::write_stored` puts before a short text.
 const STORED_HEADER: usize = 5;
@@ -81,10 +102,15 @@ impl Sequence {
     }
 
     /// The whole list as the body of an answer.
-    pub(crate) fn body(self: &Arc<Self>, codec: Codec, gzip: bool) -> ListBody {
-        self.encode_single_missing(codec, gzip);
-        ListBody {
-            left: self.encoded_len(codec, gzip),
+    pub(crate) fn body(self: &Arc<Self>, codec: Codec, gzip: bool) -> Body {
+        let form = self.form(codec, gzip);
+        if let Some(whole) = form.whole.get() {
+            return whole.clone().into();
+        }
+        let len = self.encoded_len(codec, gzip);
+        let asked = form.asked.swap(true, Ordering::Relaxed);
+        let pages = ListBody {
+            left: len,
             list: Arc::clone(self),
             codec,
             gzip,
@@ -92,34 +118,45 @@ impl Sequence {
             encoded_before: false,
             sum: Hasher::new(),
             len: 0,
+        };
+        let most = if asked { WHOLE_MAX } else { SHORT };
+        let room = len
+            .filter(|len| *len <= most)
+            .and_then(|len| self.encoder.room(usize::try_from(len).ok()?));
+        match room {
+            Some(room) => form.whole.get_or_init(|| pages.joined(room)).clone().into(),
+            None => Body::list(pages),
         }
     }
 
-    /// One page may be encoded at once: then the length is known, and after a small change nothing is missing.
-    fn encode_single_missing(&self, codec: Codec, gzip: bool) {
+    fn form(&self, codec: Codec, gzip: bool) -> &Form {
+        let forms = if gzip { &self.packed } else { &self.plain };
+        &forms[codec as usize]
+    }
+
+    /// Length of the whole body, `None` while pages are missing. One page may be encoded for it: after a small change nothing
+    /// is missing then.
+    fn encoded_len(&self, codec: Codec, gzip: bool) -> Option<u64> {
+        let form = self.form(codec, gzip);
+        if let Some(len) = form.len.get() {
+            return Some(*len);
+        }
         let mut missing = self.pages.iter().filter(|page| page.len(codec, gzip).is_none());
         if let (Some(page), None) = (missing.next(), missing.next()) {
-            if gzip {
-                page.packed(codec);
-            } else {
-                page.plain(codec);
-            }
+            page.encode_as(codec, gzip);
         }
-    }
-
-    /// Length of the whole body, `None` while a page is missing.
-    fn encoded_len(&self, codec: Codec, gzip: bool) -> Option<u64> {
         let pages: Option<usize> = self.pages.iter().map(|page| page.len(codec, gzip)).sum();
         let plain = self.plain_ends(codec);
         let mut ends = plain.head.len() + plain.tail.len();
         if gzip {
             ends += gzip::HEADER.len() + 2 * STORED_HEADER + gzip::END_LEN;
         }
-        Some((pages? + ends) as u64)
+        let len = (pages? + ends) as u64;
+        Some(*form.len.get_or_init(|| len))
     }
 
     fn plain_ends(&self, codec: Codec) -> &Ends {
-        self.plain[codec as usize].get_or_init(|| {
+        self.plain[codec as usize].ends.get_or_init(|| {
             let (mut head, mut tail) = (Vec::new(), Vec::new());
             let counted;
             let version = match &self.version {
@@ -140,7 +177,7 @@ impl Sequence {
     }
 
     fn packed_head(&self, codec: Codec) -> Bytes {
-        if let Some(ends) = self.packed[codec as usize].get() {
+        if let Some(ends) = self.packed[codec as usize].ends.get() {
             return ends.head.clone();
         }
         let mut head = gzip::HEADER.to_vec();
@@ -150,8 +187,8 @@ impl Sequence {
 
     /// The tail behind pages whose text has this checksum and length.
     fn packed_tail(&self, codec: Codec, pages: &Hasher, pages_len: u64) -> Bytes {
-        let packed = &self.packed[codec as usize];
-        let ends = packed.get_or_init(|| {
+        let ends = &self.packed[codec as usize].ends;
+        let ends = ends.get_or_init(|| {
             let plain = self.plain_ends(codec);
             let mut sum = gzip::sum(&plain.head);
             sum.combine(pages);
@@ -207,6 +244,14 @@ impl EncodedPage {
                 .map(|(segment, _)| segment.bytes.len())
         } else {
             self.plain[codec as usize].get().map(Bytes::len)
+        }
+    }
+
+    fn encode_as(&self, codec: Codec, gzip: bool) {
+        if gzip {
+            self.packed(codec);
+        } else {
+            self.plain(codec);
         }
     }
 
@@ -313,6 +358,15 @@ impl ListBody {
         self.left
     }
 
+    /// All of it in one piece, as soon as every page is encoded.
+    fn joined(mut self, room: Room) -> Bytes {
+        let mut whole = Vec::with_capacity(room.len());
+        while let Some(piece) = self.take() {
+            whole.extend_from_slice(&piece);
+        }
+        room.holding(whole)
+    }
+
     fn take(&mut self) -> Option<Bytes> {
         let list = &self.list;
         match self.next {
@@ -331,7 +385,7 @@ impl ListBody {
                         return Some(page.plain(self.codec));
                     }
                     let (segment, len) = page.packed(self.codec);
-                    if list.packed[self.codec as usize].get().is_none() {
+                    if list.packed[self.codec as usize].ends.get().is_none() {
                         self.sum.combine(&segment.sum);
                         self.len += len as u64;
                     }

@@ -21,14 +21,14 @@ use crate::selections::{Kind, Selections};
 pub(crate) fn applications(call: &Call<'_>) -> Result<Answer, Refusal> {
     call.charge(Target::FullFetch)?;
     let list = List::asked_for(call, Part::List, regions_named(call)?)?;
-    list.answer(|| Body::list(list.lists.listing.full.body(list.codec, list.gzip)))
+    list.answer(|| list.lists.listing.full.body(list.codec, list.gzip))
 }
 
 /// GET `apps/delta`
 pub(crate) fn delta(call: &Call<'_>) -> Result<Answer, Refusal> {
     call.charge(Target::Delta)?;
     let list = List::asked_for(call, Part::List, regions_named(call)?)?;
-    list.answer(|| Body::list(list.lists.listing.delta.body(list.codec, list.gzip)))
+    list.answer(|| list.lists.listing.delta.body(list.codec, list.gzip))
 }
 
 /// GET `apps/{app}`
@@ -136,12 +136,12 @@ impl<'a> List<'a> {
             }
             return Ok(answer);
         }
-        let version = &self.lists.listing.version;
-        let tag = format!("W/\"{}-{version}-{}\"", config.node_id, name(self.codec));
+        let tag = self.lists.listing.tag(&config.node_id, self.codec);
         let held = self.call.parts.headers.get_all(IF_NONE_MATCH).iter();
+        let tag_text = tag.and_then(|tag| tag.to_str().ok()).unwrap_or_default();
         let unchanged = held
             .into_iter()
-            .any(|line| line.to_str().is_ok_and(|line| names(line, &tag)));
+            .any(|line| line.to_str().is_ok_and(|line| names(line, tag_text)));
         let mut answer = if unchanged {
             outcome::empty(StatusCode::NOT_MODIFIED)
         } else {
@@ -153,8 +153,8 @@ impl<'a> List<'a> {
             VARY,
             HeaderValue::from_static("Accept, Accept-Encoding, X-Eureka-Accept"),
         );
-        if let Ok(tag) = HeaderValue::try_from(tag) {
-            headers.insert(ETAG, tag);
+        if let Some(tag) = tag {
+            headers.insert(ETAG, tag.clone());
         }
         if unchanged {
             headers.remove(CONTENT_TYPE);
@@ -169,13 +169,4 @@ impl<'a> List<'a> {
 fn names(line: &str, tag: &str) -> bool {
     let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
     line.trim() == "*" || line.split(',').any(|held| opaque(held) == opaque(tag))
-}
-
-const fn name(codec: Codec) -> &'static str {
-    match codec {
-        Codec::CompactJson => "cjson",
-        Codec::CompactXml => "cxml",
-        Codec::Json => "json",
-        Codec::Xml => "xml",
-    }
 }

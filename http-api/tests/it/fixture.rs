@@ -45,6 +45,8 @@ pub(crate) struct Read {
     pub(crate) body: Vec<u8>,
     /// Whether the length was known before the body was read.
     pub(crate) len_known: bool,
+    /// In how many pieces it came.
+    pub(crate) pieces: usize,
 }
 
 impl Fixture {
@@ -237,9 +239,13 @@ pub(crate) fn read(answer: Answer) -> Read {
     let len = body.size_hint().exact();
     let mut cx = Context::from_waker(Waker::noop());
     let mut bytes = Vec::new();
+    let mut pieces = 0;
     loop {
         match Pin::new(&mut body).poll_frame(&mut cx) {
-            Poll::Ready(Some(Ok(frame))) => bytes.extend_from_slice(&frame.into_data().unwrap()),
+            Poll::Ready(Some(Ok(frame))) => {
+                bytes.extend_from_slice(&frame.into_data().unwrap());
+                pieces += 1;
+            }
             Poll::Ready(None) => break,
             // Others get their turn between pages that are not encoded yet.
             Poll::Pending => {}
@@ -254,5 +260,6 @@ pub(crate) fn read(answer: Answer) -> Read {
         headers: parts.headers,
         body: bytes,
         len_known: len.is_some(),
+        pieces,
     }
 }

@@ -99,6 +99,64 @@ fn the_length_is_known_once_all_pages_are() {
 }
 
 #[test]
+fn a_list_asked_for_again_comes_in_one_piece() {
+    let fixture = Fixture::new();
+    many(&fixture);
+    for codec in CODECS {
+        for coding in ["identity", "gzip"] {
+            let first = fetch(&fixture, codec, coding);
+            assert!(first.pieces > 3, "{codec:?} {coding}: {}", first.pieces);
+            let pages = fixture.api.encoded_bytes();
+            // What is short is put together for the first who finds all pages there, what is longer for the one after.
+            fetch(&fixture, codec, coding);
+            for _ in 0..2 {
+                let again = fetch(&fixture, codec, coding);
+                assert_eq!(again.pieces, 1, "{codec:?} {coding}");
+                assert!(again.len_known);
+                assert_eq!(again.body, first.body, "{codec:?} {coding}");
+            }
+            assert_eq!(fixture.api.encoded_bytes(), pages + first.body.len());
+        }
+    }
+}
+
+#[test]
+fn a_whole_list_counts_until_its_last_reader_is_done() {
+    let fixture = Fixture::new();
+    many(&fixture);
+    for _ in 0..2 {
+        fetch(&fixture, CODECS[0], "identity");
+    }
+    let len = fetch(&fixture, CODECS[0], "identity").body.len();
+    let mut request = http::Request::get("/eureka/apps");
+    for (name, value) in [("accept", "application/json"), ("accept-encoding", "identity")] {
+        request = request.header(name, value);
+    }
+    let reader = fixture.api.respond(request.body(bytes::Bytes::new()).unwrap());
+    fixture.put("apps/APP3/i150/status?value=DOWN");
+    fetch(&fixture, CODECS[0], "identity");
+    let before = fixture.api.encoded_bytes();
+    drop(reader);
+    assert_eq!(before - fixture.api.encoded_bytes(), len);
+}
+
+#[test]
+fn whole_lists_take_no_room_that_pages_need() {
+    let fixture = Fixture::new();
+    many(&fixture);
+    let len = fetch(&fixture, CODECS[0], "identity").body.len();
+    let mut config = Config::new("boot");
+    config.limits.encoded = 3 * len;
+    let fixture = Fixture::with(config);
+    many(&fixture);
+    for _ in 0..4 {
+        let read = fetch(&fixture, CODECS[0], "identity");
+        assert!(read.pieces > 3, "{}", read.pieces);
+    }
+    assert!(fixture.api.encoded_bytes() < 2 * len);
+}
+
+#[test]
 fn a_change_encodes_one_page() {
     let fixture = Fixture::new();
     many(&fixture);
