@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use eureka_registry_core::Snapshot;
 use eureka_registry_core::wire::Codec;
 use http::HeaderValue;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 use crate::encoder::Encoder;
 use crate::sequence::{Sequence, Version};
@@ -26,13 +26,32 @@ pub(crate) struct Pages {
 /// The list and the delta of one snapshot, in every codec that was asked for.
 #[derive(Debug)]
 pub(crate) struct Listing {
+    encoder: Arc<Encoder>,
     snapshot: Snapshot,
+    hash: Arc<str>,
     /// Equal for equal lists, lease times aside.
     version: Arc<str>,
     /// By codec; of every request that list is answered with.
     tags: [OnceLock<Option<HeaderValue>>; 4],
-    pub(crate) full: Arc<Sequence>,
-    pub(crate) delta: Arc<Sequence>,
+    full: Late,
+    delta: Late,
+    /// Deltas made so far.
+    deltas: Arc<AtomicU64>,
+}
+
+/// A list that is made when somebody asks for it, out of what is encoded of the last one that was made: the reader of a delta
+/// does not pay for pages that it is not sent.
+#[derive(Debug, Default)]
+struct Late {
+    made: OnceLock<Arc<Sequence>>,
+    before: Mutex<Option<Before>>,
+}
+
+/// The last list that was made, and the edition of the registry that it shows.
+#[derive(Clone, Debug)]
+struct Before {
+    edition: u64,
+    list: Arc<Sequence>,
 }
 
 impl Pages {
@@ -66,20 +85,60 @@ impl Pages {
     }
 
     fn made(&self, snapshot: &Snapshot, name: Arc<str>, before: Option<&Listing>) -> Listing {
-        let encoder = &self.encoder;
-        let hash: Arc<str> = snapshot.hash().into();
-        let full_before = before.map(|listing| &*listing.full);
-        let delta_before = before.map(|listing| &*listing.delta);
-        let full = Sequence::new(encoder, FULL_VERSION, &hash, snapshot.pages(), full_before);
-        let version = Version::Counted(Arc::clone(&self.deltas));
-        let delta = Sequence::new(encoder, version, &hash, snapshot.delta_pages(), delta_before);
-        Listing {
-            snapshot: snapshot.clone(),
+        let late = |of: fn(&Listing) -> &Late| {
+            let after = |listing| Late::after(of(listing), listing.snapshot.edition());
+            before.map(after).unwrap_or_default()
+        };
+        let listing = Listing {
+            encoder: Arc::clone(&self.encoder),
+            hash: snapshot.hash().into(),
             version: name,
             tags: Default::default(),
-            full: Arc::new(full),
-            delta: Arc::new(delta),
+            full: late(|listing| &listing.full),
+            delta: late(|listing| &listing.delta),
+            deltas: Arc::clone(&self.deltas),
+            snapshot: snapshot.clone(),
+        };
+        if listing.full.is_old(snapshot.edition()) {
+            listing.full();
         }
+        if listing.delta.is_old(snapshot.edition()) {
+            listing.delta();
+        }
+        listing
+    }
+}
+
+impl Late {
+    /// In the place of `late`, which was of this edition.
+    fn after(late: &Self, edition: u64) -> Self {
+        let before = match late.made.get() {
+            Some(list) => Some(Before {
+                edition,
+                list: Arc::clone(list),
+            }),
+            None => late.before.lock().clone(),
+        };
+        Self {
+            made: OnceLock::new(),
+            before: Mutex::new(before),
+        }
+    }
+
+    /// Whether the last one that was made holds on to pages that may all have changed since. Making it anew takes as long as
+    /// there are pages, so that is paid by as many changes.
+    fn is_old(&self, edition: u64) -> bool {
+        let before = self.before.lock();
+        before
+            .as_ref()
+            .is_some_and(|Before { edition: then, list }| edition.abs_diff(*then) > list.page_count() as u64)
+    }
+
+    fn get(&self, make: impl FnOnce(Option<&Sequence>) -> Sequence) -> &Arc<Sequence> {
+        self.made.get_or_init(|| {
+            let before = self.before.lock().take();
+            Arc::new(make(before.as_ref().map(|before| &*before.list)))
+        })
     }
 }
 
@@ -87,6 +146,21 @@ impl Listing {
     /// Whether these are the lists of that very snapshot: they can differ in lease times within one version.
     fn shows(&self, snapshot: &Snapshot) -> bool {
         self.snapshot.edition() == snapshot.edition()
+    }
+
+    /// All instances.
+    pub(crate) fn full(&self) -> &Arc<Sequence> {
+        let pages = self.snapshot.pages();
+        self.full
+            .get(|before| Sequence::new(&self.encoder, FULL_VERSION, &self.hash, pages, before))
+    }
+
+    /// What changed lately.
+    pub(crate) fn delta(&self) -> &Arc<Sequence> {
+        let pages = self.snapshot.delta_pages();
+        let version = || Version::Counted(Arc::clone(&self.deltas));
+        self.delta
+            .get(|before| Sequence::new(&self.encoder, version(), &self.hash, pages, before))
     }
 
     /// The `ETag` of these lists; there is none if the node's id cannot stand in a header.

@@ -101,6 +101,11 @@ impl Sequence {
         }
     }
 
+    /// How many pages stand between head and tail.
+    pub(crate) fn page_count(&self) -> usize {
+        self.pages.len()
+    }
+
     /// The whole list as the body of an answer.
     pub(crate) fn body(self: &Arc<Self>, codec: Codec, gzip: bool) -> Body {
         let form = self.form(codec, gzip);

@@ -21,14 +21,14 @@ use crate::selections::{Kind, Selections};
 pub(crate) fn applications(call: &Call<'_>) -> Result<Answer, Refusal> {
     call.charge(Target::FullFetch)?;
     let list = List::asked_for(call, Part::List, regions_named(call)?)?;
-    list.answer(|| list.lists.listing.full.body(list.codec, list.gzip))
+    list.answer(|| list.lists.listing.full().body(list.codec, list.gzip))
 }
 
 /// GET `apps/delta`
 pub(crate) fn delta(call: &Call<'_>) -> Result<Answer, Refusal> {
     call.charge(Target::Delta)?;
     let list = List::asked_for(call, Part::List, regions_named(call)?)?;
-    list.answer(|| list.lists.listing.delta.body(list.codec, list.gzip))
+    list.answer(|| list.lists.listing.delta().body(list.codec, list.gzip))
 }
 
 /// GET `apps/{app}`

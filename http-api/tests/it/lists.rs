@@ -1,6 +1,7 @@
 //! Lists: pages that join, one gzip member out of segments, ETags, how long they may lag, and how much is kept.
 
 use std::io::Read as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use eureka_http_api::{Config, Gzip};
@@ -118,6 +119,30 @@ fn a_list_asked_for_again_comes_in_one_piece() {
             assert_eq!(fixture.api.encoded_bytes(), pages + first.body.len());
         }
     }
+}
+
+#[test]
+fn readers_of_the_delta_alone_keep_no_old_pages() {
+    let fixture = Fixture::new();
+    many(&fixture);
+    fetch(&fixture, CODECS[0], "gzip");
+    let old: Vec<_> = fixture.registry.snapshot().pages().map(Arc::downgrade).collect();
+    for round in 0..2 {
+        for number in 0..300 {
+            let status = if round == 0 { "DOWN" } else { "UP" };
+            fixture.put(&format!(
+                "apps/APP{}/i{number:03}/status?value={status}",
+                number / 45
+            ));
+            fixture.get("apps/delta");
+        }
+    }
+    let held = old.iter().filter(|page| page.upgrade().is_some()).count();
+    assert_eq!(held, 0, "of {} pages of which every instance changed", old.len());
+    assert_eq!(
+        unpacked(&fetch(&fixture, CODECS[0], "gzip")),
+        fetch(&fixture, CODECS[0], "identity").body
+    );
 }
 
 #[test]
