@@ -471,7 +471,7 @@ fn versions_are_javas() {
 fn written(
     codec: eureka_registry_core::wire::Codec,
     hash: &str,
-    all: &[std::sync::Arc<eureka_registry_core::LeaseView>],
+    all: &[Arc<eureka_registry_core::LeaseView>],
 ) -> String {
     let frame = eureka_registry_core::wire::ListFrame {
         version: "1",
