@@ -135,7 +135,7 @@ pub(crate) struct ChangeLog {
     /// Version of the first change that may still be in the delta.
     delta_from: u64,
     /// Instances that are gone and still in the delta, with the version of their last change.
-    gone: BTreeMap<InstanceKey, u64>,
+    gone: BTreeMap<Arc<InstanceKey>, u64>,
 }
 
 /// How long the log may be.
@@ -162,7 +162,7 @@ pub(crate) struct Why {
 struct Entry {
     at: Ticks,
     moment: Moment,
-    key: InstanceKey,
+    key: Arc<InstanceKey>,
     action: Action,
     instance: Arc<Instance>,
     why: Why,
@@ -206,7 +206,7 @@ impl ChangeLog {
     pub(crate) fn push(
         &mut self,
         (now, moment): (Ticks, Moment),
-        key: InstanceKey,
+        key: Arc<InstanceKey>,
         action: Action,
         instance: Arc<Instance>,
         why: Why,
@@ -228,7 +228,7 @@ impl ChangeLog {
 
     /// Drops the oldest changes while there are too many, but never the newest one: whoever has seen all but that one is
     /// not lost. Stops at one that has to leave the delta, too, and gives that; `left` counts how many may still be dropped.
-    pub(crate) fn displace(&mut self, left: &mut usize) -> Option<(u64, InstanceKey)> {
+    pub(crate) fn displace(&mut self, left: &mut usize) -> Option<(u64, Arc<InstanceKey>)> {
         while *left > 0 && self.is_too_long() {
             *left -= 1;
             let first = self.first();
@@ -255,18 +255,20 @@ impl ChangeLog {
     }
 
     /// Takes from the delta the oldest change if it was made by `then`.
-    pub(crate) fn leave_delta(&mut self, then: Ticks) -> Option<(u64, InstanceKey)> {
+    pub(crate) fn leave_delta(&mut self, then: Ticks) -> Option<(u64, Arc<InstanceKey>)> {
         if self.oldest_in_delta()? > then {
             return None;
         }
         let version = self.delta_from;
         self.delta_from += 1;
         let index = usize::try_from(version - self.first()).ok()?;
-        self.entries.get(index).map(|entry| (version, entry.key.clone()))
+        self.entries
+            .get(index)
+            .map(|entry| (version, Arc::clone(&entry.key)))
     }
 
     /// An instance is gone, but in the delta.
-    pub(crate) fn set_gone(&mut self, key: InstanceKey, version: u64) {
+    pub(crate) fn set_gone(&mut self, key: Arc<InstanceKey>, version: u64) {
         self.gone.insert(key, version);
     }
 
@@ -305,7 +307,7 @@ impl ChangeLog {
             .map(|(entry, version)| Change {
                 version,
                 at: entry.moment.wall(now),
-                key: entry.key.clone(),
+                key: (*entry.key).clone(),
                 action: entry.action,
                 before: entry.why.before.clone(),
                 instance: Arc::clone(&entry.instance),

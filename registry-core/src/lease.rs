@@ -15,7 +15,8 @@ use crate::watch::{Moment, Ticks, Watch};
 /// An instance that is registered.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    pub(crate) key: InstanceKey,
+    /// Shared with the indexes.
+    pub(crate) key: Arc<InstanceKey>,
     /// With the status that readers see.
     pub(crate) instance: Arc<Instance>,
     /// The status it was registered with.
@@ -47,10 +48,13 @@ impl Lease {
         dirty(&self.instance)
     }
 
-    /// Lets the instance share the memory of the application name, which makes comparing them quick.
-    pub(crate) fn share_app(&mut self) {
+    /// Lets key and instance share the memory of the application name, which makes comparing them quick.
+    pub(crate) fn share_app(&mut self, app: &Arc<str>) {
+        if !Arc::ptr_eq(self.key.app(), app) {
+            self.key = Arc::new(self.key.sharing(app));
+        }
         if let Some(instance) = Arc::get_mut(&mut self.instance) {
-            instance.app = Arc::clone(self.key.app());
+            instance.app = Arc::clone(app);
         }
     }
 

@@ -8,6 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::hash::BuildHasher as _;
+use core::num::NonZeroU32;
 
 use crate::hash::Keyed;
 use crate::lease::Lease;
@@ -22,7 +23,19 @@ const CHUNK: usize = 1_024;
 
 /// Where a lease is. Good until the lease is removed.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Slot(u32);
+pub(crate) struct Slot(NonZeroU32);
+
+impl Slot {
+    /// The one with this number.
+    fn new(index: usize) -> Self {
+        let number = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
+        Self(number.expect("there are fewer than four thousand million leases"))
+    }
+
+    const fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
 
 /// The leases.
 #[derive(Debug)]
@@ -56,8 +69,18 @@ struct Filed {
     bucket: Option<i64>,
     previous: Option<Slot>,
     next: Option<Slot>,
-    overdue: Option<usize>,
-    late: Option<usize>,
+    /// Place among those that have run out.
+    overdue: Option<u32>,
+    /// Place among the late ones.
+    late: Option<u32>,
+}
+
+/// There are as many of them as instances, and allocators round up to this.
+const _: () = assert!(size_of::<Filed>() <= 192);
+
+/// Where the next one in a list of leases will be.
+fn next_place(list: &[Slot]) -> u32 {
+    u32::try_from(list.len()).expect("there are no more than leases")
 }
 
 /// The first whole second after `at`.
@@ -107,6 +130,15 @@ impl Leases {
             .copied()
     }
 
+    /// Some order of the leases of an application: nothing seen outside may depend on it.
+    pub(crate) fn in_application(&self, app: &str) -> impl Iterator<Item = &Lease> {
+        let found = self
+            .apps
+            .find(self.keyed.hash_one(app), |known| *known.name == *app);
+        let slots = found.into_iter().flat_map(|app| app.ids.iter());
+        slots.map(|slot| self.get(*slot))
+    }
+
     /// The lease there.
     pub(crate) fn get(&self, slot: Slot) -> &Lease {
         &self.filed(slot).lease
@@ -123,8 +155,7 @@ impl Leases {
         let id_hash = self.keyed.hash_one(&**lease.key.id());
         let known = self.apps.find(app_hash, |app| app.name == *lease.key.app());
         let name = known.map_or_else(|| Arc::clone(lease.key.app()), |app| Arc::clone(&app.name));
-        lease.key = lease.key.sharing(&name);
-        lease.share_app();
+        lease.share_app(&name);
         let slot = self.place(Filed {
             lease,
             bucket: None,
@@ -215,7 +246,7 @@ impl Leases {
     /// Puts it among them.
     pub(crate) fn set_overdue(&mut self, slot: Slot) {
         if !self.is_overdue(slot) {
-            self.filed_mut(slot).overdue = Some(self.overdue.len());
+            self.filed_mut(slot).overdue = Some(next_place(&self.overdue));
             self.overdue.push(slot);
         }
     }
@@ -223,8 +254,8 @@ impl Leases {
     /// Takes it from among them.
     pub(crate) fn clear_overdue(&mut self, slot: Slot) {
         if let Some(index) = self.filed_mut(slot).overdue.take() {
-            self.overdue.swap_remove(index);
-            if let Some(moved) = self.overdue.get(index).copied() {
+            self.overdue.swap_remove(index as usize);
+            if let Some(moved) = self.overdue.get(index as usize).copied() {
                 self.filed_mut(moved).overdue = Some(index);
             }
         }
@@ -238,7 +269,7 @@ impl Leases {
     /// Puts a lease among them.
     pub(crate) fn set_late(&mut self, slot: Slot) {
         if self.filed(slot).late.is_none() {
-            self.filed_mut(slot).late = Some(self.late.len());
+            self.filed_mut(slot).late = Some(next_place(&self.late));
             self.late.push(slot);
         }
     }
@@ -246,8 +277,8 @@ impl Leases {
     /// Takes it from among them.
     pub(crate) fn clear_late(&mut self, slot: Slot) {
         if let Some(index) = self.filed_mut(slot).late.take() {
-            self.late.swap_remove(index);
-            if let Some(moved) = self.late.get(index).copied() {
+            self.late.swap_remove(index as usize);
+            if let Some(moved) = self.late.get(index as usize).copied() {
                 self.filed_mut(moved).late = Some(index);
             }
         }
@@ -287,12 +318,11 @@ impl Leases {
         let index = (self.chunks.len() - 1) * CHUNK;
         let chunk = self.chunks.last_mut().expect("one was just added");
         chunk.push(held);
-        let index = index + chunk.len() - 1;
-        Slot(u32::try_from(index).expect("there are fewer than four thousand million leases"))
+        Slot::new(index + chunk.len() - 1)
     }
 
     fn filed(&self, slot: Slot) -> &Filed {
-        let index = slot.0 as usize;
+        let index = slot.index();
         match &self.chunks[index / CHUNK][index % CHUNK] {
             Entry::Held(filed) => filed,
             Entry::Free(_) => unreachable!("a slot is not used after its lease was removed"),
@@ -307,7 +337,7 @@ impl Leases {
     }
 
     fn entry_mut(&mut self, slot: Slot) -> &mut Entry {
-        let index = slot.0 as usize;
+        let index = slot.index();
         &mut self.chunks[index / CHUNK][index % CHUNK]
     }
 }

@@ -79,6 +79,7 @@ mod lease;
 mod leases;
 mod limits;
 mod listing;
+mod metadata;
 mod mirror;
 mod model;
 mod overrides;

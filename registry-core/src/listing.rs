@@ -14,18 +14,29 @@ const ADDRESSES: usize = 32;
 const EFFORT: usize = 512;
 
 /// An index: entries are found by themselves and rarely change, so its pages are small.
-pub(crate) type Index<T> = Pages<Arc<T>, 32>;
+pub(crate) type Index<T> = Pages<T, 32>;
 
-/// An element of a comma-separated list of virtual addresses, and who has it.
-pub(crate) type Address = (Arc<str>, InstanceKey);
+/// An element of the comma-separated lists of virtual addresses, and who has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Address {
+    pub(crate) name: Arc<str>,
+    pub(crate) key: Arc<InstanceKey>,
+    pub(crate) lists: Lists,
+}
+
+/// In which lists of an instance an address is: mostly in both, so that one index serves both.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Lists {
+    pub(crate) plain: bool,
+    pub(crate) secure: bool,
+}
 
 /// What the next snapshot will be.
 #[derive(Debug)]
 pub(crate) struct Listing {
     instances: Pages<Arc<LeaseView>>,
-    ids: Index<InstanceKey>,
+    ids: Index<Arc<InstanceKey>>,
     vips: Index<Address>,
-    secure_vips: Index<Address>,
     delta: Pages<Arc<LeaseView>>,
     counts: [usize; 5],
     edits: Edits,
@@ -44,7 +55,6 @@ impl Listing {
             instances: Pages::new(),
             ids: Pages::new(),
             vips: Pages::new(),
-            secure_vips: Pages::new(),
             delta: Pages::new(),
             counts: [0; 5],
             edits: Edits::default(),
@@ -81,7 +91,7 @@ impl Listing {
     }
 
     /// Lists an instance, or its new state; also in the delta if `in_delta`.
-    pub(crate) fn put(&mut self, key: &InstanceKey, view: LeaseView, in_delta: bool) {
+    pub(crate) fn put(&mut self, key: &Arc<InstanceKey>, view: LeaseView, in_delta: bool) {
         self.touch();
         let view = Arc::new(view);
         let order = |other: &Arc<LeaseView>| order(other, key);
@@ -96,10 +106,10 @@ impl Listing {
             Some(before) => self.counts[before.status as usize] -= 1,
             None => {
                 self.ids
-                    .put(&mut self.edits, |other| by_id(other, key), Arc::new(key.clone()));
+                    .put(&mut self.edits, |other| by_id(other, key), Arc::clone(key));
             }
         }
-        self.index(key, before, Some(&instance));
+        self.index(key, before, Some((key, &instance)));
     }
 
     /// Lists an instance no more. Its last state goes to the delta if `last` is given.
@@ -190,7 +200,6 @@ impl Listing {
             instances: self.instances.clone(),
             ids: self.ids.clone(),
             vips: self.vips.clone(),
-            secure_vips: self.secure_vips.clone(),
             delta: self.delta.clone(),
             counts: self.counts,
         });
@@ -216,19 +225,60 @@ impl Listing {
         }
     }
 
-    fn index(&mut self, key: &InstanceKey, before: Option<&Instance>, after: Option<&Instance>) {
-        let old = before.and_then(|instance| instance.vip_address.as_ref());
-        let new = after.and_then(|instance| instance.vip_address.as_ref());
-        reindex(&mut self.edits, &mut self.vips, key, old, new);
-        let old = before.and_then(|instance| instance.secure_vip_address.as_ref());
-        let new = after.and_then(|instance| instance.secure_vip_address.as_ref());
-        reindex(&mut self.edits, &mut self.secure_vips, key, old, new);
+    fn index(
+        &mut self,
+        key: &InstanceKey,
+        before: Option<&Instance>,
+        after: Option<(&Arc<InstanceKey>, &Instance)>,
+    ) {
+        if let (Some(before), Some((_, after))) = (before, after)
+            && before.vip_address == after.vip_address
+            && before.secure_vip_address == after.secure_vip_address
+        {
+            return;
+        }
+        for (name, _) in before.map(addresses).unwrap_or_default() {
+            self.vips
+                .remove(&mut self.edits, |other| by_address(other, &name, key));
+        }
+        let Some((key, after)) = after else { return };
+        for (name, lists) in addresses(after) {
+            let entry = Address {
+                name: Arc::clone(&name),
+                key: Arc::clone(key),
+                lists,
+            };
+            self.vips
+                .put(&mut self.edits, |other| by_address(other, &name, key), entry);
+        }
     }
 }
 
-/// The elements of a list of virtual addresses that can be asked for. Java trims nothing, and neither do we. A list of one
-/// is its only element, in the same memory.
-fn addresses(list: Option<&Arc<str>>) -> impl Iterator<Item = Arc<str>> {
+/// The addresses that an instance can be asked for by, and in which of its lists they are. Java trims nothing, and neither
+/// do we. A list of one is its only element, in the same memory.
+fn addresses(instance: &Instance) -> Vec<(Arc<str>, Lists)> {
+    let mut addresses: Vec<(Arc<str>, Lists)> = Vec::new();
+    let plain = elements(instance.vip_address.as_ref()).map(|name| (name, false));
+    let secure = elements(instance.secure_vip_address.as_ref()).map(|name| (name, true));
+    for (name, is_secure) in plain.chain(secure) {
+        let index = match addresses.iter().position(|(known, _)| *known == name) {
+            Some(index) => index,
+            None => {
+                addresses.push((name, Lists::default()));
+                addresses.len() - 1
+            }
+        };
+        let lists = &mut addresses[index].1;
+        if is_secure {
+            lists.secure = true;
+        } else {
+            lists.plain = true;
+        }
+    }
+    addresses
+}
+
+fn elements(list: Option<&Arc<str>>) -> impl Iterator<Item = Arc<str>> {
     let elements = list.into_iter().flat_map(|list| {
         let element = |element: &str| match element.len() == list.len() {
             true => Arc::clone(list),
@@ -237,25 +287,6 @@ fn addresses(list: Option<&Arc<str>>) -> impl Iterator<Item = Arc<str>> {
         list.split(',').map(element)
     });
     elements.filter(|element| !element.is_empty()).take(ADDRESSES)
-}
-
-fn reindex(
-    edits: &mut Edits,
-    pages: &mut Index<Address>,
-    key: &InstanceKey,
-    before: Option<&Arc<str>>,
-    after: Option<&Arc<str>>,
-) {
-    if before == after {
-        return;
-    }
-    for address in addresses(before) {
-        pages.remove(edits, |other| by_address(other, &address, key));
-    }
-    for address in addresses(after) {
-        let entry = Arc::new((Arc::clone(&address), key.clone()));
-        pages.put(edits, |other| by_address(other, &address, key), entry);
-    }
 }
 
 /// How a view compares with a key.
@@ -275,7 +306,7 @@ fn by_id(other: &InstanceKey, key: &InstanceKey) -> Ordering {
 }
 
 fn by_address(other: &Address, address: &str, key: &InstanceKey) -> Ordering {
-    (*other.0).cmp(address).then_with(|| other.1.cmp(key))
+    (*other.name).cmp(address).then_with(|| (*other.key).cmp(key))
 }
 
 impl Frozen {
@@ -284,7 +315,6 @@ impl Frozen {
         self.instances.dispose(effort)
             && self.ids.dispose(effort)
             && self.vips.dispose(effort)
-            && self.secure_vips.dispose(effort)
             && self.delta.dispose(effort)
     }
 }

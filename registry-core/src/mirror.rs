@@ -48,7 +48,7 @@ impl Mirror {
 
     /// Lists an instance, or its new state.
     pub fn put(&mut self, view: LeaseView) {
-        let key = view.key();
+        let key = Arc::new(view.key());
         self.version += 1;
         if !self.listing.has(&key) {
             *self.applications.entry(Arc::clone(key.app())).or_default() += 1;

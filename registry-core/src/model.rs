@@ -1,9 +1,9 @@
 //! What is registered: instances and what they are made of, in plain types without any wire format.
 
-use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
-use alloc::vec::Vec;
 use core::fmt;
+
+pub use crate::metadata::Metadata;
 
 /// Seconds between renewals when an instance names none (or none above zero), as in Java.
 pub const DEFAULT_RENEWAL_INTERVAL_SECS: u32 = 30;
@@ -149,89 +149,6 @@ impl From<u16> for Port {
     }
 }
 
-/// Text pairs in the order they were given, each key once; cheap to clone.
-#[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
-pub struct Metadata(Arc<Vec<(Arc<str>, Arc<str>)>>);
-
-impl Metadata {
-    /// The pairs, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &str)> {
-        self.0.iter().map(|(key, value)| (&**key, &**value))
-    }
-
-    /// The value of `key`.
-    pub fn get(&self, key: &str) -> Option<&str> {
-        self.iter()
-            .find_map(|(name, value)| (name == key).then_some(value))
-    }
-
-    /// Whether there is no pair.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// How many pairs there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Bytes of all keys and values: what the limit on metadata counts.
-    pub fn bytes(&self) -> usize {
-        self.iter().map(|(key, value)| key.len() + value.len()).sum()
-    }
-
-    /// Sets `key` to `value`, in its old place if it was there.
-    pub fn insert(&mut self, key: &str, value: &str) {
-        let pairs = Arc::make_mut(&mut self.0);
-        match pairs.iter_mut().find(|(name, _)| &**name == key) {
-            Some((_, old)) => *old = Arc::from(value),
-            None => pairs.push((Arc::from(key), Arc::from(value))),
-        }
-    }
-}
-
-impl Extend<(Arc<str>, Arc<str>)> for Metadata {
-    /// Sets each key, as [`insert`](Metadata::insert) does one by one, but in a time that does not grow with the product
-    /// of both numbers of pairs: an attacker chooses both.
-    fn extend<T: IntoIterator<Item = (Arc<str>, Arc<str>)>>(&mut self, pairs: T) {
-        let mut values: BTreeMap<Arc<str>, Arc<str>> = BTreeMap::new();
-        let mut order = Vec::new();
-        for (key, value) in pairs {
-            if values.insert(Arc::clone(&key), value).is_none() {
-                order.push(key);
-            }
-        }
-        let held = Arc::make_mut(&mut self.0);
-        for (key, old) in held.iter_mut() {
-            if let Some(value) = values.remove(key) {
-                *old = value;
-            }
-        }
-        held.extend(order.into_iter().filter_map(|key| {
-            let value = values.remove(&key)?;
-            Some((key, value))
-        }));
-    }
-}
-
-impl<'a> FromIterator<(&'a str, &'a str)> for Metadata {
-    /// Later pairs replace earlier ones of the same key.
-    fn from_iter<T: IntoIterator<Item = (&'a str, &'a str)>>(pairs: T) -> Self {
-        let pairs: Vec<_> = pairs.into_iter().collect();
-        // Sorted by key, equal keys in their order: each key stays where it first came, with the value that came last.
-        // Inserting one by one would take quadratic time, and how many there are is for an attacker to choose.
-        let mut order: Vec<usize> = (0..pairs.len()).collect();
-        order.sort_by_key(|&index| pairs[index].0);
-        let mut values = alloc::vec![None; pairs.len()];
-        for run in order.chunk_by(|&a, &b| pairs[a].0 == pairs[b].0) {
-            values[run[0]] = run.last().map(|&last| pairs[last].1);
-        }
-        let kept = pairs.iter().zip(values);
-        let kept = kept.filter_map(|((key, _), value)| Some((Arc::from(*key), Arc::from(value?))));
-        Self(Arc::new(kept.collect()))
-    }
-}
-
 /// Where an instance runs.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub enum DataCenter {
@@ -326,8 +243,6 @@ pub struct Instance {
 const ENCODED_BYTES: usize = 1_024;
 /// What counters and allocator add to a shared text.
 const ALLOCATED: usize = 24;
-/// What a pair of metadata takes besides.
-const PAIR: usize = 2 * (ALLOCATED + size_of::<Arc<str>>());
 /// What quotes, colon and comma of a pair of metadata take.
 const PAIR_BYTES: usize = 6;
 
@@ -414,7 +329,7 @@ impl Instance {
     pub(crate) fn held_bytes(&self) -> usize {
         let texts: usize = self.texts().map(|text| ALLOCATED + text.len()).sum();
         let metadata = self.all_metadata();
-        let metadata: usize = metadata.map(|pairs| pairs.bytes() + pairs.len() * PAIR).sum();
+        let metadata: usize = metadata.map(|pairs| ALLOCATED + pairs.held_bytes()).sum();
         size_of::<Self>() + texts + metadata
     }
 
@@ -424,6 +339,94 @@ impl Instance {
             DataCenter::MyOwn | DataCenter::Netflix => None,
         };
         [&self.metadata].into_iter().chain(machine)
+    }
+
+    /// Whether another reports the same, leaving aside what follows from elsewhere: status, override and dirty timestamp.
+    pub(crate) fn reports_like(&self, other: &Self) -> bool {
+        let Self {
+            instance_id,
+            app,
+            app_group,
+            host_name,
+            ip_address,
+            sid,
+            port,
+            secure_port,
+            home_page_url,
+            status_page_url,
+            health_check_url,
+            secure_health_check_url,
+            vip_address,
+            secure_vip_address,
+            country_id,
+            data_center,
+            status: _,
+            overridden_status: _,
+            lease,
+            metadata,
+            last_dirty: _,
+            asg_name,
+        } = self;
+        (port, secure_port, country_id, lease)
+            == (&other.port, &other.secure_port, &other.country_id, &other.lease)
+            && (app, host_name, ip_address) == (&other.app, &other.host_name, &other.ip_address)
+            && *instance_id == other.instance_id
+            && *app_group == other.app_group
+            && *sid == other.sid
+            && *home_page_url == other.home_page_url
+            && *status_page_url == other.status_page_url
+            && *health_check_url == other.health_check_url
+            && *secure_health_check_url == other.secure_health_check_url
+            && *vip_address == other.vip_address
+            && *secure_vip_address == other.secure_vip_address
+            && *asg_name == other.asg_name
+            && *metadata == other.metadata
+            && *data_center == other.data_center
+    }
+
+    /// Keeps the secure addresses in the memory of the plain ones if they are the same, as Spring's are.
+    pub(crate) fn share_addresses(&mut self) {
+        if self.secure_vip_address == self.vip_address {
+            self.secure_vip_address.clone_from(&self.vip_address);
+        }
+    }
+
+    /// Gives up the memory of every text that another instance has, too, for the other's. What was registered before and
+    /// neighbours in the application are alike in most of them, and the change log keeps what was before.
+    pub(crate) fn share_texts(&mut self, other: &Self) {
+        let required = [
+            (&mut self.app, &other.app),
+            (&mut self.host_name, &other.host_name),
+            (&mut self.ip_address, &other.ip_address),
+        ];
+        for (own, other) in required {
+            if own == other {
+                own.clone_from(other);
+            }
+        }
+        let optional = [
+            (&mut self.instance_id, &other.instance_id),
+            (&mut self.app_group, &other.app_group),
+            (&mut self.sid, &other.sid),
+            (&mut self.home_page_url, &other.home_page_url),
+            (&mut self.status_page_url, &other.status_page_url),
+            (&mut self.health_check_url, &other.health_check_url),
+            (&mut self.secure_health_check_url, &other.secure_health_check_url),
+            (&mut self.vip_address, &other.vip_address),
+            (&mut self.secure_vip_address, &other.secure_vip_address),
+            (&mut self.asg_name, &other.asg_name),
+        ];
+        for (own, other) in optional {
+            if own == other {
+                own.clone_from(other);
+            }
+        }
+        self.metadata.share(&other.metadata);
+        if let (DataCenter::Amazon(own), DataCenter::Amazon(other)) =
+            (&mut self.data_center, &other.data_center)
+        {
+            own.share(other);
+        }
     }
 
     /// The effective id: `instanceId` unless it is empty, else Amazon's `instance-id`, else the host name.
@@ -462,25 +465,5 @@ impl Instance {
             return Some(zone);
         }
         self.metadata.get("zone")
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use alloc::sync::Arc;
-
-    use super::Metadata;
-
-    #[test]
-    fn setting_many_pairs_is_setting_them_one_by_one() {
-        let held: Metadata = [("a", "1"), ("b", "2"), ("c", "3")].into_iter().collect();
-        let given = [("d", "4"), ("b", "5"), ("e", "6"), ("d", "7"), ("a", "8")];
-        let mut one_by_one = held.clone();
-        for (key, value) in given {
-            one_by_one.insert(key, value);
-        }
-        let mut at_once = held;
-        at_once.extend(given.map(|(key, value)| (Arc::from(key), Arc::from(value))));
-        assert_eq!(at_once, one_by_one);
     }
 }

@@ -231,14 +231,17 @@ impl<T, const WIDTH: usize> Pages<T, WIDTH> {
             return Some(core::mem::replace(&mut page.entries[place.entry], entry));
         }
         self.len += 1;
-        page.entries.insert(place.entry, entry);
-        if page.entries.len() > WIDTH {
-            let rest = split(&mut page.entries, place.entry);
-            let rest = Page {
-                number: edits.number(),
-                entries: rest,
-            };
-            block.pages.insert(place.page + 1, Arc::new(rest));
+        if page.entries.len() < WIDTH {
+            grow(&mut page.entries, WIDTH);
+            page.entries.insert(place.entry, entry);
+        } else {
+            page.entries.insert(place.entry, entry);
+            let entries = split(&mut page.entries, place.entry);
+            page.entries.shrink_to_fit();
+            let number = edits.number();
+            block
+                .pages
+                .insert(place.page + 1, Arc::new(Page { number, entries }));
             if block.pages.len() > BLOCK {
                 let pages = split(&mut block.pages, place.page + 1);
                 blocks.insert(place.block + 1, Arc::new(Block { pages }));
@@ -367,6 +370,13 @@ fn page_mut<'a, T: Clone>(page: &'a mut Arc<Page<T>>, edits: &mut Edits) -> &'a 
     let page = Arc::get_mut(page).expect("nobody else has a page just made");
     page.number = number;
     page
+}
+
+/// Makes room for one more, and for a few, but not for twice as many: there are many pages.
+fn grow<T>(entries: &mut Vec<T>, most: usize) {
+    if entries.len() == entries.capacity() {
+        entries.reserve_exact((entries.len() / 8).max(4).min(most - entries.len()));
+    }
 }
 
 /// The half behind; but only what lies behind `inserted` when it came last, as it does when keys come in order.

@@ -274,7 +274,7 @@ impl Registry {
         Preservation {
             overdue: overdue.len(),
             overdue_named: considered
-                .map(|slot| self.leases.get(*slot).key.clone())
+                .map(|slot| (*self.leases.get(*slot).key).clone())
                 .collect(),
             ..self.preserver.explain(now, self.leases.len())
         }
@@ -439,7 +439,7 @@ impl Registry {
     /// Shows the new state of a lease to readers, as a new version. A `hidden` change stays out of the delta.
     fn publish(&mut self, now: Now, slot: Slot, hidden: bool, why: Why) -> u64 {
         let lease = self.leases.get(slot);
-        let (key, instance) = (lease.key.clone(), Arc::clone(&lease.instance));
+        let (key, instance) = (Arc::clone(&lease.key), Arc::clone(&lease.instance));
         // What Java's lists do not tell of is a change all the same.
         let action = if hidden { Action::Modified } else { lease.action };
         let version = self.log(now, key, action, instance, why);
@@ -455,7 +455,14 @@ impl Registry {
     }
 
     /// Notes a change in the log, which may push older ones out of it and of the delta.
-    fn log(&mut self, now: Now, key: InstanceKey, action: Action, instance: Arc<Instance>, why: Why) -> u64 {
+    fn log(
+        &mut self,
+        now: Now,
+        key: Arc<InstanceKey>,
+        action: Action,
+        instance: Arc<Instance>,
+        why: Why,
+    ) -> u64 {
         let at = (self.ticks(now), Moment::of(now.mono));
         let version = self.changes.push(at, key, action, instance, why);
         let mut left = changes::DISPLACED;
@@ -484,7 +491,7 @@ impl Registry {
 
     fn applied(
         &mut self,
-        key: InstanceKey,
+        key: &InstanceKey,
         kind: AppliedKind,
         before: Option<Arc<Instance>>,
         after: Option<Arc<Instance>>,
@@ -494,7 +501,7 @@ impl Registry {
         self.events.push_back(Event::Applied {
             seq: self.seq,
             version: self.changes.version(),
-            key,
+            key: key.clone(),
             kind,
             before,
             after,

@@ -5,7 +5,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::cmp::Ordering;
 
-use crate::listing::{Address, Index, order};
+use crate::listing::{Address, Index, Lists, order};
 use crate::model::{Action, Instance, InstanceKey, LeaseTerms, Status};
 use crate::pages::{Page, Pages, Place};
 use crate::time::Wall;
@@ -87,9 +87,8 @@ pub(crate) struct Frozen {
     pub(crate) reads: Reads,
     pub(crate) applications: usize,
     pub(crate) instances: Pages<Arc<LeaseView>>,
-    pub(crate) ids: Index<InstanceKey>,
+    pub(crate) ids: Index<Arc<InstanceKey>>,
     pub(crate) vips: Index<Address>,
-    pub(crate) secure_vips: Index<Address>,
     pub(crate) delta: Pages<Arc<LeaseView>>,
     pub(crate) counts: [usize; 5],
 }
@@ -201,12 +200,12 @@ impl Snapshot {
     /// Instances of which one element of the comma-separated `vipAddress` is exactly this, in the order of their keys.
     /// Only the first 32 elements of each are looked at.
     pub fn by_vip(&self, vip: &str) -> Vec<Arc<LeaseView>> {
-        self.by_address(&self.frozen.vips, vip)
+        self.by_address(vip, |lists| lists.plain)
     }
 
     /// The same for `secureVipAddress`.
     pub fn by_secure_vip(&self, vip: &str) -> Vec<Arc<LeaseView>> {
-        self.by_address(&self.frozen.secure_vips, vip)
+        self.by_address(vip, |lists| lists.secure)
     }
 
     /// How many instances have each status, in the order of [`Status::ALL`].
@@ -242,11 +241,12 @@ impl Snapshot {
         self.frozen.delta.len()
     }
 
-    fn by_address(&self, index: &Index<Address>, address: &str) -> Vec<Arc<LeaseView>> {
-        let (first, _) = index.seek(|entry| (*entry.0).cmp(address).then(Ordering::Greater));
-        let entries = index.iter_from(first);
-        let entries = entries.take_while(|entry| *entry.0 == *address);
-        self.views(entries.map(|entry| &entry.1))
+    fn by_address(&self, address: &str, is_in: impl Fn(Lists) -> bool) -> Vec<Arc<LeaseView>> {
+        let vips = &self.frozen.vips;
+        let (first, _) = vips.seek(|entry| (*entry.name).cmp(address).then(Ordering::Greater));
+        let entries = vips.iter_from(first).take_while(|entry| *entry.name == *address);
+        let entries = entries.filter(|entry| is_in(entry.lists));
+        self.views(entries.map(|entry| &*entry.key))
     }
 
     fn views<'a>(&self, keys: impl Iterator<Item = &'a InstanceKey>) -> Vec<Arc<LeaseView>> {

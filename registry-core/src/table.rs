@@ -5,14 +5,33 @@ use core::mem;
 
 use hashbrown::HashTable;
 
-/// Entries per part, on average, before a part is split.
-const LOAD: usize = 512;
+/// Entries per part, on average, before a part is split: then those not split yet stay just below 896, where their tables
+/// would double.
+const LOAD: usize = 430;
 
 /// Many small tables, of which an insertion splits at most one (linear hashing). The caller hashes.
 #[derive(Debug)]
 pub(crate) struct Table<T> {
-    parts: Vec<HashTable<(u64, T)>>,
+    parts: Vec<HashTable<(Kept, T)>>,
     len: usize,
+}
+
+/// What is kept of a hash. Half of it is enough: entries are compared besides.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Kept(u32);
+
+/// From this bit on a hash tells the part.
+const PART_BITS: u32 = 12;
+
+impl Kept {
+    const fn of(hash: u64) -> Self {
+        Self(hash as u32)
+    }
+
+    /// As a table takes it, which looks at the lowest and at the highest bits.
+    const fn spread(self) -> u64 {
+        (self.0 as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+    }
 }
 
 impl<T> Table<T> {
@@ -32,16 +51,18 @@ impl<T> Table<T> {
     /// The entry with this hash that `matches`.
     pub(crate) fn find(&self, hash: u64, mut matches: impl FnMut(&T) -> bool) -> Option<&T> {
         let part = self.parts.get(self.part(hash))?;
-        part.find(hash, |(other, entry)| *other == hash && matches(entry))
+        let kept = Kept::of(hash);
+        part.find(kept.spread(), |(other, entry)| *other == kept && matches(entry))
             .map(|(_, entry)| entry)
     }
 
     /// The same, to be changed (but not in what its hash depends on).
     pub(crate) fn find_mut(&mut self, hash: u64, mut matches: impl FnMut(&T) -> bool) -> Option<&mut T> {
         let part = self.part(hash);
+        let kept = Kept::of(hash);
         self.parts
             .get_mut(part)?
-            .find_mut(hash, |(other, entry)| *other == hash && matches(entry))
+            .find_mut(kept.spread(), |(other, entry)| *other == kept && matches(entry))
             .map(|(_, entry)| entry)
     }
 
@@ -50,18 +71,18 @@ impl<T> Table<T> {
         if self.len >= self.parts.len() * LOAD {
             self.split();
         }
-        let part = self.part(hash);
-        self.parts[part].insert_unique(hash, (hash, entry), |(hash, _)| *hash);
+        self.put(Kept::of(hash), entry);
         self.len += 1;
     }
 
     /// Takes out the entry with this hash that `matches`.
     pub(crate) fn remove(&mut self, hash: u64, mut matches: impl FnMut(&T) -> bool) -> Option<T> {
         let part = self.part(hash);
+        let kept = Kept::of(hash);
         let found = self
             .parts
             .get_mut(part)?
-            .find_entry(hash, |(other, entry)| *other == hash && matches(entry))
+            .find_entry(kept.spread(), |(other, entry)| *other == kept && matches(entry))
             .ok()?;
         self.len -= 1;
         Some(found.remove().0.1)
@@ -87,16 +108,24 @@ impl<T> Table<T> {
         }
         let highest = 1 << added.ilog2();
         let source = mem::take(&mut self.parts[added - highest]);
-        for (hash, entry) in source {
-            let part = self.part(hash);
-            self.parts[part].insert_unique(hash, (hash, entry), |(hash, _)| *hash);
+        for (kept, entry) in source {
+            self.put(kept, entry);
         }
     }
 
-    /// Which part a hash belongs to. The tables themselves use the lowest and highest bits, so this takes the middle.
+    fn put(&mut self, kept: Kept, entry: T) {
+        let part = self.part_of(kept);
+        self.parts[part].insert_unique(kept.spread(), (kept, entry), |(kept, _)| kept.spread());
+    }
+
     fn part(&self, hash: u64) -> usize {
+        self.part_of(Kept::of(hash))
+    }
+
+    /// Which part a hash belongs to: the tables themselves use its lowest bits, so this takes the others.
+    fn part_of(&self, kept: Kept) -> usize {
         let mask = self.parts.len().next_power_of_two() - 1;
-        let part = (hash >> 24) as usize & mask;
+        let part = kept.0.rotate_right(PART_BITS) as usize & mask;
         if part < self.parts.len() {
             part
         } else {

@@ -103,7 +103,7 @@ impl Registry {
         }
         self.counters.cancels += 1;
         self.applied(
-            lease.key,
+            &lease.key,
             AppliedKind::Cancelled,
             Some(lease.instance),
             None,
@@ -128,7 +128,7 @@ impl Registry {
         self.events.push_back(Event::Expired {
             seq: self.seq,
             version: self.changes.version(),
-            key: lease.key,
+            key: (*lease.key).clone(),
             before: lease.instance,
         });
     }
@@ -141,14 +141,14 @@ impl Registry {
         lease.last_updated = Moment::of(now.mono);
         let mut last = self.view(now, &lease);
         last.lease.evicted = now.wall;
-        let (key, instance) = (lease.key.clone(), Arc::clone(&lease.instance));
+        let (key, instance) = (Arc::clone(&lease.key), Arc::clone(&lease.instance));
         let why = Why {
             before: Some(Arc::clone(&instance)),
             author,
             cause,
         };
         let version = self.log(now, key, Action::Deleted, instance, why);
-        self.changes.set_gone(lease.key.clone(), version);
+        self.changes.set_gone(Arc::clone(&lease.key), version);
         self.listing.take(&lease.key, Some(last));
         self.cancels.push(Moment::of(now.mono), &lease.key);
         lease

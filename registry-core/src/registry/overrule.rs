@@ -181,8 +181,8 @@ impl Registry {
         origin: Origin,
     ) -> Changed {
         let lease = self.leases.get(slot);
-        let (key, after) = (lease.key.clone(), Arc::clone(&lease.instance));
-        self.applied(key, kind, Some(before), Some(after), origin);
+        let (key, after) = (Arc::clone(&lease.key), Arc::clone(&lease.instance));
+        self.applied(&key, kind, Some(before), Some(after), origin);
         self.conclude(now);
         Changed::Ok
     }

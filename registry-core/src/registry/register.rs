@@ -17,6 +17,9 @@ use crate::status;
 use crate::time::Now;
 use crate::watch::Moment;
 
+/// A new instance is compared with this many others of its application, to share what it has in common with them.
+const NEIGHBOURS: usize = 4;
+
 /// A copy that takes its place in the registry.
 struct Copy {
     /// The instance, its dirty timestamp filled in.
@@ -144,7 +147,7 @@ impl Registry {
             heard: Moment::of(now.mono),
             fresh: true,
         };
-        let key = lease.key.clone();
+        let key = Arc::clone(&lease.key);
         self.place(now, origin, &key, Some(slot), copy, AppliedKind::MetadataChanged);
         Changed::Ok
     }
@@ -240,6 +243,7 @@ impl Registry {
         if own != Status::Unknown && self.overrides.get(key).is_none() && !cleared {
             self.overrides.set(now.wall, key, own);
         }
+        self.share_memory(key, slot, &mut copy.instance);
         let overridden = self.overrides.get(key);
         let holder = slot.map(|slot| self.leases.get(slot).instance.status);
         let status = status::effective(copy.instance.status, overridden, holder, from_peer);
@@ -261,7 +265,7 @@ impl Registry {
         };
         let lease = self.leases.get_mut(slot);
         lease.note_up(now);
-        let (key, after) = (lease.key.clone(), Arc::clone(&lease.instance));
+        let (key, after) = (Arc::clone(&lease.key), Arc::clone(&lease.instance));
         let why = Why {
             before: before.clone(),
             author: origin.clone().into(),
@@ -273,8 +277,21 @@ impl Registry {
         }
         self.counters.registrations += 1;
         self.registrations.push(Moment::of(now.mono), &key);
-        self.applied(key, kind, before, Some(after), origin);
+        self.applied(&key, kind, before, Some(after), origin);
         self.conclude(now);
+    }
+
+    /// Lets a new copy share texts with the one before, or with a few others of its application.
+    fn share_memory(&self, key: &InstanceKey, slot: Option<Slot>, copy: &mut Arc<Instance>) {
+        let Some(copy) = Arc::get_mut(copy) else { return };
+        copy.share_addresses();
+        match slot {
+            Some(slot) => copy.share_texts(&self.leases.get(slot).instance),
+            None => {
+                let neighbours = self.leases.in_application(key.app()).take(NEIGHBOURS);
+                neighbours.for_each(|neighbour| copy.share_texts(&neighbour.instance));
+            }
+        }
     }
 
     fn add(&mut self, now: Now, origin: &Origin, key: &InstanceKey, copy: Copy) -> Slot {
@@ -282,7 +299,7 @@ impl Registry {
         let zone = copy.instance.zone().unwrap_or("");
         let standing = self.preserver.added(key.app(), zone, key);
         let slot = self.leases.insert(Lease {
-            key: key.clone(),
+            key: Arc::new(key.clone()),
             reported: copy.reported,
             client_dirty: copy.client_dirty,
             action: Action::Added,
@@ -318,7 +335,6 @@ impl Registry {
         }
         let shortened = duration(&copy.instance) < lease.duration();
         lease.instance = copy.instance;
-        lease.share_app();
         lease.reported = copy.reported;
         lease.client_dirty = copy.client_dirty;
         lease.action = Action::Added;
@@ -353,9 +369,5 @@ fn with_dirty(mut instance: Arc<Instance>, dirty: i64) -> Arc<Instance> {
 
 /// Whether an instance reports what is held already, whatever was made of its status.
 fn same_content(instance: &Instance, held: &Lease) -> bool {
-    let mut other = Instance::clone(&held.instance);
-    other.status = held.reported;
-    other.overridden_status = instance.overridden_status;
-    other.last_dirty = instance.last_dirty;
-    other == *instance
+    instance.status == held.reported && instance.reports_like(&held.instance)
 }

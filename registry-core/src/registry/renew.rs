@@ -52,8 +52,8 @@ impl Registry {
         }
         let renewed = self.compare(now, &origin, slot, last_dirty, overridden);
         let after = Arc::clone(&self.leases.get(slot).instance);
-        let key = self.leases.get(slot).key.clone();
-        self.applied(key, AppliedKind::Renewed, Some(before), Some(after), origin);
+        let key = Arc::clone(&self.leases.get(slot).key);
+        self.applied(&key, AppliedKind::Renewed, Some(before), Some(after), origin);
         self.conclude(now);
         renewed
     }
@@ -161,7 +161,7 @@ impl Registry {
 
     /// Stores the override that a peer holds, if it is another; it takes effect at the next renewal or registration.
     fn store_override(&mut self, now: Now, origin: &Origin, slot: Slot, status: Status) {
-        let key = self.leases.get(slot).key.clone();
+        let key = Arc::clone(&self.leases.get(slot).key);
         if status == Status::Unknown || self.overrides.get(&key) == Some(status) {
             return;
         }

@@ -228,7 +228,7 @@ impl Registry {
         }
         let from = self.late_from.checked_rem(late.len()).unwrap_or(0);
         let turn = late[from..].iter().chain(&late[..from]).take(LATE_MAX);
-        let keys: Vec<_> = turn.map(|slot| self.leases.get(*slot).key.clone()).collect();
+        let keys: Vec<_> = turn.map(|slot| (*self.leases.get(*slot).key).clone()).collect();
         self.late_from = from + keys.len();
         keys
     }
@@ -328,7 +328,7 @@ impl Registry {
             },
         };
         Some(Entry {
-            key: lease.key.clone(),
+            key: (*lease.key).clone(),
             dirty: lease.dirty(),
             state,
         })

@@ -164,7 +164,7 @@ impl Registry {
             return;
         }
         lease.standing = self.preserver.late(lease.key.app(), lease.zone());
-        let key = lease.key.clone();
+        let key = (*lease.key).clone();
         self.leases.set_late(slot);
         self.events.push_back(Event::Late { key });
         // What may keep it longer (a silent peer) may end any time: it is looked at again when it would run out without.

@@ -120,6 +120,58 @@ fn ids_and_virtual_addresses_are_found_exactly() {
 }
 
 #[test]
+fn plain_and_secure_addresses_of_the_same_name_are_told_apart() {
+    let mut bench = Bench::new(Config::default());
+    let with = |dirty: i64, vip: &str, secure: &str| Instance {
+        vip_address: Some(Arc::from(vip)),
+        secure_vip_address: Some(Arc::from(secure)),
+        last_dirty: Some(dirty),
+        ..instance(dirty)
+    };
+    let mut found = |dirty, vip, secure| {
+        bench.register(Client, with(dirty, vip, secure));
+        let snapshot = bench.registry.snapshot(bench.now);
+        ["a", "b", "c"].map(|name| (snapshot.by_vip(name).len(), snapshot.by_secure_vip(name).len()))
+    };
+    assert_eq!(found(1, "a,b", "a"), [(1, 1), (1, 0), (0, 0)]);
+    assert_eq!(found(2, "a,b", "c,b"), [(1, 0), (1, 1), (0, 1)]);
+    assert_eq!(found(3, "c", "c,b"), [(0, 0), (0, 1), (1, 1)]);
+    bench.registry.cancel(bench.now, Client, &key());
+    let snapshot = bench.registry.snapshot(bench.now);
+    assert!(snapshot.by_vip("c").is_empty() && snapshot.by_secure_vip("b").is_empty());
+}
+
+#[test]
+fn texts_are_in_memory_once() {
+    let mut bench = Bench::new(Config::default());
+    let with = |id: &str, zone: &str, dirty| Instance {
+        vip_address: Some(Arc::from("vip")),
+        secure_vip_address: Some(Arc::from("vip")),
+        home_page_url: Some(Arc::from("http://home/")),
+        metadata: [("zone", zone)].into_iter().collect(),
+        last_dirty: Some(dirty),
+        ..Instance::new("foo", id, "host", "10.0.0.1")
+    };
+    let mut held = |id, zone, dirty| {
+        bench.register(Client, with(id, zone, dirty));
+        let view = bench.find(&InstanceKey::new("FOO", id)).expect("it registered");
+        Arc::clone(&view.instance)
+    };
+    let at = |text: &Option<Arc<str>>| text.as_ref().map(|text| text.as_ptr());
+    let zone = |of: &Instance| of.metadata.get("zone").map(str::as_ptr);
+    let first = held("i-1", "a", 1);
+    let neighbour = held("i-2", "a", 1);
+    assert_eq!(at(&first.vip_address), at(&first.secure_vip_address));
+    assert_eq!(at(&neighbour.vip_address), at(&first.vip_address));
+    assert_eq!(zone(&neighbour), zone(&first));
+    let again = held("i-1", "b", 2);
+    assert_ne!(again, first);
+    assert_eq!(at(&again.instance_id), at(&first.instance_id));
+    assert_eq!(at(&again.home_page_url), at(&first.home_page_url));
+    assert!(Arc::ptr_eq(&again.host_name, &first.host_name) && Arc::ptr_eq(&again.app, &first.app));
+}
+
+#[test]
 fn of_a_long_list_of_virtual_addresses_the_first_can_be_asked_for() {
     let mut bench = Bench::new(Config::default());
     let list: Vec<_> = (0..100).map(|index| format!("v{index}")).collect();
