@@ -122,7 +122,7 @@ fn what_is_no_message_of_repair_is_refused_with_a_reason() {
         assert_eq!(read.status, 415, "{content_type}");
     }
     for (body, reason) in [
-        ("", "not JSON: EOF while parsing a value at line 1 column 0"),
+        ("", "not JSON: it ends, or is not UTF-8, at byte 0"),
         (r#"{"buckets":[1024]}"#, "there is no bucket 1024"),
         (r#"{"root":"0000000000000000","late":[]}"#, "missing buckets"),
     ] {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use super::DecodeError;
 use super::json::{
-    Raw, elements, is_array, is_null, members, read_reported, text, whole, write_integer, write_member,
+    Value, elements, members, read_reported, spelled, text, whole, write_integer, write_member,
     write_reported,
 };
 use crate::model::{InstanceKey, Status};
@@ -306,7 +306,7 @@ fn write_list<T>(start: &str, items: &[T], out: &mut Vec<u8>, mut write: impl Fn
 
 /// The members of an object, by name; `null` is as good as absent. There are few, so that looking through them is cheap:
 /// more than [`MEMBERS`] are refused.
-struct Fields<'a>(Vec<(Box<str>, Raw<'a>)>);
+struct Fields<'a>(Vec<(Box<str>, Value<'a>)>);
 
 /// No object of ours has half as many.
 const MEMBERS: usize = 32;
@@ -316,27 +316,27 @@ impl<'a> Fields<'a> {
         Self::of("document", whole(body)?)
     }
 
-    fn of(name: &str, value: Raw<'a>) -> Result<Self, DecodeError> {
+    fn of(name: &str, mut value: Value<'a>) -> Result<Self, DecodeError> {
         let mut fields = Vec::with_capacity(8);
-        members(name, value, |name, value| {
+        members(name, &mut value, |name, value| {
             if fields.len() == MEMBERS {
                 return Err(DecodeError::TooComplex);
             }
             if fields.iter().any(|(known, _): &(Box<str>, _)| **known == *name) {
                 return Err(unexpected(format!("`{name}` twice")));
             }
-            fields.push((Box::from(name), value));
+            fields.push((Box::from(name), *value));
             Ok(())
         })?;
         Ok(Self(fields))
     }
 
-    fn optional(&self, name: &str) -> Option<Raw<'a>> {
+    fn optional(&self, name: &str) -> Option<Value<'a>> {
         let found = self.0.iter().find(|(known, _)| **known == *name);
-        found.map(|(_, value)| *value).filter(|value| !is_null(value))
+        found.map(|(_, value)| *value).filter(|value| !value.is_null())
     }
 
-    fn required(&self, name: &'static str) -> Result<Raw<'a>, DecodeError> {
+    fn required(&self, name: &'static str) -> Result<Value<'a>, DecodeError> {
         self.optional(name).ok_or(DecodeError::Absent(name))
     }
 
@@ -380,20 +380,20 @@ impl<'a> Fields<'a> {
     }
 }
 
-fn key(value: Raw<'_>) -> Result<InstanceKey, DecodeError> {
+fn key(value: Value<'_>) -> Result<InstanceKey, DecodeError> {
     Fields::of("a key", value)?.key()
 }
 
-fn aged(value: Raw<'_>) -> Result<(InstanceKey, Duration), DecodeError> {
+fn aged(value: Value<'_>) -> Result<(InstanceKey, Duration), DecodeError> {
     let fields = Fields::of("an age", value)?;
     Ok((fields.key()?, fields.millis("age")?))
 }
 
-fn gone(value: Raw<'_>) -> Result<(InstanceKey, i64, Duration), DecodeError> {
+fn gone(value: Value<'_>) -> Result<(InstanceKey, i64, Duration), DecodeError> {
     Fields::of("a cancel", value)?.gone()
 }
 
-fn bucket(value: Raw<'_>) -> Result<u16, DecodeError> {
+fn bucket(value: Value<'_>) -> Result<u16, DecodeError> {
     let bucket: u16 = number("buckets", value)?;
     if usize::from(bucket) >= BUCKETS {
         return Err(unexpected(format!("there is no bucket {bucket}")));
@@ -401,7 +401,7 @@ fn bucket(value: Raw<'_>) -> Result<u16, DecodeError> {
     Ok(bucket)
 }
 
-fn entry(value: Raw<'_>) -> Result<Entry, DecodeError> {
+fn entry(value: Value<'_>) -> Result<Entry, DecodeError> {
     let fields = Fields::of("an entry", value)?;
     let states = ["content", "moving", "ago"].map(|name| fields.optional(name));
     let state = match states {
@@ -427,9 +427,9 @@ fn entry(value: Raw<'_>) -> Result<Entry, DecodeError> {
     })
 }
 
-fn offer(value: Raw<'_>) -> Result<Offer, DecodeError> {
+fn offer(value: Value<'_>) -> Result<Offer, DecodeError> {
     let fields = Fields::of("an offer", value)?;
-    let Some(instance) = fields.optional("instance") else {
+    let Some(mut instance) = fields.optional("instance") else {
         let (key, dirty, ago) = fields.gone()?;
         return Ok(Offer::Gone { key, dirty, ago });
     };
@@ -438,7 +438,7 @@ fn offer(value: Raw<'_>) -> Result<Offer, DecodeError> {
         (Some(_), None) => return Err(DecodeError::Absent("stamp")),
         (None, None) => None,
     };
-    let mut registration = read_reported(instance)?.registration;
+    let mut registration = read_reported(&mut instance)?.registration;
     // What is offered is what was reported: the override stands beside it.
     registration.overridden_status = Status::Unknown;
     if registration.last_dirty.is_none() {
@@ -458,19 +458,19 @@ fn offer(value: Raw<'_>) -> Result<Offer, DecodeError> {
 /// The elements of an array that has no more than `limit`.
 fn list<'a, T>(
     name: &str,
-    value: Raw<'a>,
+    mut value: Value<'a>,
     limit: usize,
-    read: impl Fn(Raw<'a>) -> Result<T, DecodeError>,
+    read: impl Fn(Value<'a>) -> Result<T, DecodeError>,
 ) -> Result<Vec<T>, DecodeError> {
-    if !is_array(value) {
+    if !value.is_array() {
         return Err(unexpected(format!("`{name}` must be an array")));
     }
     let mut items = Vec::new();
-    elements(value, |value| {
+    elements(&mut value, |value| {
         if items.len() == limit {
             return Err(unexpected(format!("more than {limit} `{name}`")));
         }
-        items.push(read(value)?);
+        items.push(read(*value)?);
         Ok(())
     })?;
     Ok(items)
@@ -486,25 +486,26 @@ fn once<T: Ord>(name: &str, items: Vec<T>) -> Result<Vec<T>, DecodeError> {
 }
 
 /// A whole number as such, not as text.
-fn number<T: FromStr>(name: &str, value: Raw<'_>) -> Result<T, DecodeError> {
-    let parsed = value.get().parse().ok();
+fn number<T: FromStr>(name: &str, mut value: Value<'_>) -> Result<T, DecodeError> {
+    let parsed = spelled(&mut value)?.parse().ok();
     parsed.ok_or_else(|| unexpected(format!("`{name}` must be a whole number in range")))
 }
 
-fn flag(name: &str, value: Raw<'_>) -> Result<bool, DecodeError> {
-    let parsed = value.get().parse().ok();
+fn flag(name: &str, mut value: Value<'_>) -> Result<bool, DecodeError> {
+    let parsed = spelled(&mut value)?.parse().ok();
     parsed.ok_or_else(|| unexpected(format!("`{name}` must be true or false")))
 }
 
-fn string<'a>(name: &str, value: Raw<'a>) -> Result<Cow<'a, str>, DecodeError> {
-    match text(name, value)? {
-        Some(text) if value.get().starts_with('"') => Ok(text),
+fn string<'a>(name: &str, mut value: Value<'a>) -> Result<Cow<'a, str>, DecodeError> {
+    let quoted = value.is_string();
+    match text(name, &mut value)? {
+        Some(text) if quoted => Ok(text),
         Some(_) | None => Err(unexpected(format!("`{name}` must be text"))),
     }
 }
 
 /// Sixteen hexadecimal digits.
-fn hash(name: &str, value: Raw<'_>) -> Result<u64, DecodeError> {
+fn hash(name: &str, value: Value<'_>) -> Result<u64, DecodeError> {
     let digits = string(name, value)?;
     let all = digits.len() == 16 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     let parsed = u64::from_str_radix(&digits, 16).ok().filter(|_| all);

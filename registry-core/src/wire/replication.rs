@@ -4,8 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::json::{
-    Raw, elements, integer, is_null, members, read_instance, root, text, write_instance, write_integer,
-    write_member,
+    Value, elements, integer, members, read_instance, root, text, write_instance, write_integer, write_member,
 };
 use super::{DecodeError, Dialect, Format, ItemError, Registration, xml};
 use crate::model::{InstanceKey, Status};
@@ -121,33 +120,38 @@ const ITEMS: usize = 250_000;
 
 /// Reads a batch item by item. Under [`Dialect::Java`] one item that cannot be read fails the whole batch.
 pub fn read_batch(body: &[u8], dialect: Dialect) -> Result<Vec<Result<BatchItem, ItemError>>, DecodeError> {
-    let document = root(body)?;
-    if is_null(document) {
+    let mut document = root(body)?;
+    if document.is_null() {
         return Err(DecodeError::Absent("document"));
     }
-    let mut list = None;
-    members("document", document, |name, value| {
+    let mut items = None;
+    members("document", &mut document, |name, value| {
         match name {
-            "replicationList" => list = Some(value),
+            "replicationList" if value.is_null() => items = None,
+            "replicationList" => items = Some(read_items(value, dialect)?),
             _ if dialect == Dialect::Java => return Err(unknown(name)),
             _ => {}
         }
         Ok(())
     })?;
-    let Some(list) = list.filter(|list| !is_null(list)) else {
-        return Err(DecodeError::Absent("replicationList"));
-    };
-    if dialect == Dialect::Java && !list.get().starts_with('[') {
+    items.ok_or(DecodeError::Absent("replicationList"))
+}
+
+fn read_items(
+    value: &mut Value<'_>,
+    dialect: Dialect,
+) -> Result<Vec<Result<BatchItem, ItemError>>, DecodeError> {
+    if dialect == Dialect::Java && !value.is_array() {
         return Err(DecodeError::Unexpected(
             "`replicationList` must be an array".into(),
         ));
     }
     let mut items = Vec::new();
-    elements(list, |value| {
+    elements(value, |value| {
         if items.len() == ITEMS {
             return Err(DecodeError::TooComplex);
         }
-        match read_item(value, dialect) {
+        match value.attempt(|value| read_item(value, dialect)) {
             Err(ItemError::Unreadable(error) | ItemError::Registration { error, .. })
                 if dialect == Dialect::Java =>
             {
@@ -168,12 +172,12 @@ struct Fields<'a> {
     last_dirty: Option<i64>,
     overridden: Option<Cow<'a, str>>,
     status: Option<Cow<'a, str>>,
-    instance: Option<Raw<'a>>,
+    instance: Option<Value<'a>>,
     action: Option<Cow<'a, str>>,
 }
 
-fn read_item(value: Raw<'_>, dialect: Dialect) -> Result<BatchItem, ItemError> {
-    if is_null(value) {
+fn read_item(value: &mut Value<'_>, dialect: Dialect) -> Result<BatchItem, ItemError> {
+    if value.is_null() {
         return Err(ItemError::Action);
     }
     let fields = read_fields(value, dialect)?;
@@ -183,7 +187,10 @@ fn read_item(value: Raw<'_>, dialect: Dialect) -> Result<BatchItem, ItemError> {
     };
     let last_dirty = fields.last_dirty;
     // Java reads the instance of whatever item carries one, and fails the batch if it cannot.
-    let registration = match fields.instance.map(|value| read_unwrapped(value, dialect)) {
+    let registration = match fields
+        .instance
+        .map(|mut value| read_unwrapped(&mut value, dialect))
+    {
         Some(Err(error)) => return Err(unreadable(error, fields.action.as_deref(), key, last_dirty)),
         Some(Ok(registration)) => Some(registration),
         None => None,
@@ -250,7 +257,7 @@ fn unreadable(
     }
 }
 
-fn read_fields(value: Raw<'_>, dialect: Dialect) -> Result<Fields<'_>, DecodeError> {
+fn read_fields<'a>(value: &mut Value<'a>, dialect: Dialect) -> Result<Fields<'a>, DecodeError> {
     let mut fields = Fields::default();
     members("an item", value, |name, value| {
         match name {
@@ -259,7 +266,7 @@ fn read_fields(value: Raw<'_>, dialect: Dialect) -> Result<Fields<'_>, DecodeErr
             "lastDirtyTimestamp" => fields.last_dirty = read_last_dirty(value)?,
             "overriddenStatus" => fields.overridden = text(name, value)?,
             "status" => fields.status = text(name, value)?,
-            "instanceInfo" => fields.instance = Some(value).filter(|value| !is_null(value)),
+            "instanceInfo" => fields.instance = Some(*value).filter(|value| !value.is_null()),
             "action" => fields.action = text(name, value)?,
             _ if dialect == Dialect::Java => return Err(unknown(name)),
             _ => {}
@@ -270,7 +277,7 @@ fn read_fields(value: Raw<'_>, dialect: Dialect) -> Result<Fields<'_>, DecodeErr
 }
 
 /// Here, unlike in an instance, Java takes no text but a number's for a number.
-fn read_last_dirty(value: Raw<'_>) -> Result<Option<i64>, DecodeError> {
+fn read_last_dirty(value: &mut Value<'_>) -> Result<Option<i64>, DecodeError> {
     let Some(spelled) = text("lastDirtyTimestamp", value)? else {
         return Ok(None);
     };
@@ -287,17 +294,22 @@ fn read_last_dirty(value: Raw<'_>) -> Result<Option<i64>, DecodeError> {
 }
 
 /// In batches instances stand without their root; one with a root is taken too where Java's rules do not forbid it.
-fn read_unwrapped(value: Raw<'_>, dialect: Dialect) -> Result<Registration, DecodeError> {
+fn read_unwrapped(value: &mut Value<'_>, dialect: Dialect) -> Result<Registration, DecodeError> {
     let mut wrapped = None;
     if dialect == Dialect::Lenient {
-        members("instanceInfo", value, |name, value| {
-            if name == "instance" && value.get().starts_with('{') {
-                wrapped = Some(value);
+        let mut ahead = *value;
+        members("instanceInfo", &mut ahead, |name, value| {
+            if name == "instance" && value.is_object() {
+                wrapped = Some(*value);
             }
             Ok(())
         })?;
     }
-    Ok(read_instance(wrapped.unwrap_or(value), dialect)?.registration)
+    let draft = match wrapped {
+        Some(mut wrapped) => read_instance(&mut wrapped, dialect)?,
+        None => read_instance(value, dialect)?,
+    };
+    Ok(draft.registration)
 }
 
 fn unknown(name: &str) -> DecodeError {
@@ -468,16 +480,19 @@ fn write_xml_answer(answers: &[ItemAnswer], limit: usize, encoded: &mut BatchAns
 
 /// Reads the JSON answer to a batch.
 pub fn read_batch_answer(body: &[u8]) -> Result<Vec<ReceivedAnswer>, DecodeError> {
-    let mut list = None;
-    members("document", root(body)?, |name, value| {
+    let mut answers = None;
+    members("document", &mut root(body)?, |name, value| {
         if name == "responseList" {
-            list = Some(value);
+            answers = Some(read_answers(value)?);
         }
         Ok(())
     })?;
-    let list = list.ok_or(DecodeError::Absent("responseList"))?;
+    answers.ok_or(DecodeError::Absent("responseList"))
+}
+
+fn read_answers(value: &mut Value<'_>) -> Result<Vec<ReceivedAnswer>, DecodeError> {
     let mut answers = Vec::new();
-    elements(list, |value| {
+    elements(value, |value| {
         if answers.len() == ITEMS {
             return Err(DecodeError::TooComplex);
         }
@@ -488,14 +503,16 @@ pub fn read_batch_answer(body: &[u8]) -> Result<Vec<ReceivedAnswer>, DecodeError
 }
 
 /// An entity that cannot be read is none: the status alone still says what became of the item.
-fn read_answer(value: Raw<'_>) -> Result<ReceivedAnswer, DecodeError> {
+fn read_answer(value: &mut Value<'_>) -> Result<ReceivedAnswer, DecodeError> {
     let mut status = None;
     let mut newer = None;
     members("an answer", value, |name, value| {
         match name {
             "statusCode" => status = integer(name, value)?,
-            "responseEntity" if !is_null(value) => {
-                newer = read_unwrapped(value, Dialect::Lenient).ok();
+            "responseEntity" if !value.is_null() => {
+                newer = value
+                    .attempt(|value| read_unwrapped(value, Dialect::Lenient))
+                    .ok();
             }
             _ => {}
         }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::instance::{write_compact_instance, write_instance};
-use super::raw::{Raw, elements, is_null, members, root, text};
 use super::read::read_instance;
 use super::text::write_member;
+use super::value::{Value, elements, members, root, text};
 use crate::model::upper;
 use crate::snapshot::LeaseView;
 use crate::wire::{Applications, Boundary, Codec, DecodeError, Dialect, ListFrame};
@@ -88,7 +88,7 @@ fn write_instances<'a>(
 pub(in crate::wire) fn read_applications(body: &[u8]) -> Result<Applications, DecodeError> {
     let mut list = Applications::default();
     let mut found = false;
-    members("document", root(body)?, |name, value| {
+    members("document", &mut root(body)?, |name, value| {
         match name {
             "applications" => read_list(value, &mut list)?,
             "application" => elements(value, |value| read_application(value, &mut list))?,
@@ -103,7 +103,7 @@ pub(in crate::wire) fn read_applications(body: &[u8]) -> Result<Applications, De
     Ok(list)
 }
 
-fn read_list(value: Raw<'_>, list: &mut Applications) -> Result<(), DecodeError> {
+fn read_list(value: &mut Value<'_>, list: &mut Applications) -> Result<(), DecodeError> {
     members("applications", value, |name, value| {
         match name {
             "versions__delta" => list.version = text(name, value)?.map(Arc::from),
@@ -115,24 +115,22 @@ fn read_list(value: Raw<'_>, list: &mut Applications) -> Result<(), DecodeError>
     })
 }
 
-/// The name may stand behind the instances, so these are kept raw until it is known.
-fn read_application(value: Raw<'_>, list: &mut Applications) -> Result<(), DecodeError> {
+/// The name may stand behind the instances, so these are read when it is known.
+fn read_application(value: &mut Value<'_>, list: &mut Applications) -> Result<(), DecodeError> {
     let mut app = None;
     let mut instances = Vec::new();
     members("application", value, |name, value| {
         match name {
             "name" => app = text(name, value)?.map(|name| upper(&name)),
-            "instance" if !is_null(value) => instances.push(value),
+            "instance" if !value.is_null() => instances.push(*value),
             _ => {}
         }
         Ok(())
     })?;
-    for value in instances {
-        elements(value, |value| {
-            let view = read_instance(value, Dialect::Lenient)
-                .ok()
-                .and_then(|draft| draft.into_view(app.as_ref()));
-            match view {
+    for mut value in instances {
+        elements(&mut value, |value| {
+            let draft = value.attempt(|value| read_instance(value, Dialect::Lenient));
+            match draft.ok().and_then(|draft| draft.into_view(app.as_ref())) {
                 Some(view) => list.instances.push(view),
                 None => list.left_out += 1,
             }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::raw::{Raw, elements, integer, is_array, is_null, is_object, members, root, text};
+use super::value::{Value, elements, integer, members, pairs, root, text};
 use crate::model::{DataCenter, Metadata, Port};
 use crate::wire::draft::{self, Draft, METADATA_PAIRS};
 use crate::wire::{DecodeError, Dialect, GivenDataCenter};
@@ -13,27 +13,28 @@ const FLATTENED_OBJECTS: u32 = 16;
 
 /// Reads `{"instance":{..}}`.
 pub(in crate::wire) fn read_wrapped_instance(body: &[u8], dialect: Dialect) -> Result<Draft, DecodeError> {
-    let document = root(body)?;
-    if is_null(document) {
+    let mut document = root(body)?;
+    if document.is_null() {
+        document.skip()?;
         return Err(DecodeError::Absent("document"));
     }
     let mut found = None;
-    members("document", document, |name, value| {
+    members("document", &mut document, |name, value| {
         if name == "instance" {
-            found = Some(value);
+            found = Some(value.attempt(|value| read_instance(value, dialect)));
         } else if dialect == Dialect::Java {
             return Err(unknown(name, "document"));
         }
         Ok(())
     })?;
     match found {
-        Some(value) => read_instance(value, dialect),
+        Some(draft) => draft,
         None => Err(DecodeError::Unexpected("missing `instance`".into())),
     }
 }
 
 /// Reads an instance without its root.
-pub(in crate::wire) fn read_instance(value: Raw<'_>, dialect: Dialect) -> Result<Draft, DecodeError> {
+pub(in crate::wire) fn read_instance(value: &mut Value<'_>, dialect: Dialect) -> Result<Draft, DecodeError> {
     let mut draft = read_fields(value, dialect, false)?;
     if dialect == Dialect::Java && draft.registration.app.is_none() {
         return Err(DecodeError::Unexpected("missing `app`".into()));
@@ -44,11 +45,11 @@ pub(in crate::wire) fn read_instance(value: Raw<'_>, dialect: Dialect) -> Result
 
 /// Reads an instance as `write_reported` wrote it: nothing is derived, dropped or turned to upper case, so that what came
 /// by XML has the same content hash on every node.
-pub(in crate::wire) fn read_reported(value: Raw<'_>) -> Result<Draft, DecodeError> {
+pub(in crate::wire) fn read_reported(value: &mut Value<'_>) -> Result<Draft, DecodeError> {
     read_fields(value, Dialect::Lenient, true)
 }
 
-fn read_fields(value: Raw<'_>, dialect: Dialect, verbatim: bool) -> Result<Draft, DecodeError> {
+fn read_fields(value: &mut Value<'_>, dialect: Dialect, verbatim: bool) -> Result<Draft, DecodeError> {
     let mut reader = Reader {
         draft: Draft::new(),
         dialect,
@@ -89,7 +90,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn read_fields(&mut self, value: Raw<'_>, depth: u32) -> Result<(), DecodeError> {
+    fn read_fields(&mut self, value: &mut Value<'_>, depth: u32) -> Result<(), DecodeError> {
         members("instance", value, |name, value| {
             if self.ended {
                 return Err(unknown(name, "instance"));
@@ -98,8 +99,8 @@ impl Reader {
         })
     }
 
-    fn read_field(&mut self, name: &str, value: Raw<'_>, depth: u32) -> Result<(), DecodeError> {
-        if is_null(value) {
+    fn read_field(&mut self, name: &str, value: &mut Value<'_>, depth: u32) -> Result<(), DecodeError> {
+        if value.is_null() {
             return Ok(());
         }
         let draft = &mut self.draft;
@@ -153,14 +154,14 @@ impl Reader {
 
     /// Java ignores scalars it does not know, and arrays of one. It takes the members of objects for the instance's, which
     /// then ends where the object does: nothing may follow.
-    fn read_unknown(&mut self, name: &str, value: Raw<'_>, depth: u32) -> Result<(), DecodeError> {
+    fn read_unknown(&mut self, name: &str, value: &mut Value<'_>, depth: u32) -> Result<(), DecodeError> {
         if self.dialect == Dialect::Lenient {
             return Ok(());
         }
-        if is_array(value) {
+        if value.is_array() {
             let mut scalars = 0;
             elements(value, |value| {
-                let scalar = !is_array(value) && !is_object(value);
+                let scalar = !value.is_array() && !value.is_object();
                 scalars += if scalar { 1 } else { 2 };
                 Ok(())
             })?;
@@ -168,7 +169,7 @@ impl Reader {
                 return Err(DecodeError::Unexpected(format!("unknown array `{name}`")));
             }
         }
-        if is_object(value) {
+        if value.is_object() {
             if depth == FLATTENED_OBJECTS {
                 return Err(DecodeError::TooComplex);
             }
@@ -180,31 +181,36 @@ impl Reader {
 }
 
 /// The text of a value that is not `null`.
-fn scalar<'a>(name: &str, value: Raw<'a>) -> Result<Cow<'a, str>, DecodeError> {
+fn scalar<'a>(name: &str, value: &mut Value<'a>) -> Result<Cow<'a, str>, DecodeError> {
     Ok(text(name, value)?.unwrap_or_default())
 }
 
 /// True for `true`, `"true"` in lower case, and numbers but 0.
-fn boolean(name: &str, value: Raw<'_>) -> Result<bool, DecodeError> {
-    let spelled = value.get();
-    if spelled.starts_with(|c: char| c == '-' || c.is_ascii_digit()) {
+fn boolean(name: &str, value: &mut Value<'_>) -> Result<bool, DecodeError> {
+    if value.is_number() {
         return Ok(integer(name, value)? != Some(0));
     }
     Ok(scalar(name, value)? == "true")
 }
 
 /// A whole number of 32 bits: refused like `integer` if it does not fit.
-fn small_integer(name: &str, value: Raw<'_>) -> Result<i32, DecodeError> {
+fn small_integer(name: &str, value: &mut Value<'_>) -> Result<i32, DecodeError> {
+    let quoted = value.is_string();
     match i32::try_from(integer(name, value)?.unwrap_or(0)) {
         Ok(number) => Ok(number),
-        Err(_) if value.get().starts_with('"') => Ok(0),
+        Err(_) if quoted => Ok(0),
         Err(_) => Err(DecodeError::Unexpected(format!("`{name}` is out of range"))),
     }
 }
 
 /// `{"$":8080,"@enabled":"true"}`; what is absent keeps its default.
-fn read_port(field: &str, value: Raw<'_>, port: &mut Port, dialect: Dialect) -> Result<(), DecodeError> {
-    if !is_object(value) {
+fn read_port(
+    field: &str,
+    value: &mut Value<'_>,
+    port: &mut Port,
+    dialect: Dialect,
+) -> Result<(), DecodeError> {
+    if !value.is_object() {
         if dialect == Dialect::Java {
             return Err(DecodeError::Unexpected(format!("`{field}` must be an object")));
         }
@@ -235,7 +241,7 @@ enum Class {
 }
 
 fn read_data_center(
-    value: Raw<'_>,
+    value: &mut Value<'_>,
     dialect: Dialect,
     verbatim: bool,
 ) -> Result<GivenDataCenter, DecodeError> {
@@ -254,7 +260,7 @@ fn read_data_center(
                 };
             }
             "name" => name_given = text(name, value)?,
-            "metadata" => machine = Some(value),
+            "metadata" => machine = Some(*value),
             _ => stray = Some(name.to_owned()),
         }
         Ok(())
@@ -263,7 +269,7 @@ fn read_data_center(
     if dialect == Dialect::Java {
         match class {
             Class::Unknown => return unexpected("unknown or missing `@class` in `dataCenterInfo`"),
-            Class::Amazon if machine.is_none_or(is_null) => {
+            Class::Amazon if machine.is_none_or(|value: Value<'_>| value.is_null()) => {
                 return unexpected("missing `metadata` in `dataCenterInfo`");
             }
             Class::Default if machine.is_some() => return Err(unknown("metadata", "dataCenterInfo")),
@@ -274,9 +280,9 @@ fn read_data_center(
         }
     }
     if class == Class::Amazon || name_given.as_deref() == Some("Amazon") {
-        let machine = machine.filter(|value| !is_null(value));
+        let machine = machine.filter(|value| !value.is_null());
         let machine = match machine {
-            Some(value) => read_metadata(value, dialect, verbatim)?,
+            Some(mut value) => read_metadata(&mut value, dialect, verbatim)?,
             None => Metadata::default(),
         };
         return Ok(GivenDataCenter::Named(DataCenter::Amazon(machine)));
@@ -291,10 +297,10 @@ fn read_data_center(
 }
 
 /// Members of any other name are skipped, by Java too.
-fn read_lease(value: Raw<'_>, draft: &mut Draft) -> Result<(), DecodeError> {
+fn read_lease(value: &mut Value<'_>, draft: &mut Draft) -> Result<(), DecodeError> {
     members("leaseInfo", value, |name, value| {
         match name {
-            _ if is_null(value) => {}
+            _ if value.is_null() => {}
             "renewalIntervalInSecs" => draft.set_renewal_interval(small_integer(name, value)?),
             "durationInSecs" => draft.set_duration(small_integer(name, value)?),
             "registrationTimestamp"
@@ -312,26 +318,26 @@ fn read_lease(value: Raw<'_>, draft: &mut Draft) -> Result<(), DecodeError> {
 
 /// Text pairs. Other scalars become their text, `null` becomes `"null"`, Java's own marker `@class` is dropped unless they
 /// are taken `verbatim`.
-fn read_metadata(value: Raw<'_>, dialect: Dialect, verbatim: bool) -> Result<Metadata, DecodeError> {
-    if dialect == Dialect::Lenient && is_array(value) {
+fn read_metadata(value: &mut Value<'_>, dialect: Dialect, verbatim: bool) -> Result<Metadata, DecodeError> {
+    if dialect == Dialect::Lenient && value.is_array() {
         // How PHP spells an empty map.
         elements(value, |_| {
             Err(DecodeError::Unexpected("`metadata` must be an object".into()))
         })?;
         return Ok(Metadata::default());
     }
-    let mut pairs: Vec<(String, Cow<'_, str>)> = Vec::new();
-    members("metadata", value, |name, value| {
+    let mut texts: Vec<(Cow<'_, str>, Cow<'_, str>)> = Vec::new();
+    pairs("metadata", value, |name, value| {
         if name == "@class" && !verbatim {
             return Ok(());
         }
         // A client may have brought together more by and by.
-        if pairs.len() == METADATA_PAIRS && !verbatim {
+        if texts.len() == METADATA_PAIRS && !verbatim {
             return Err(DecodeError::TooComplex);
         }
-        let text = text(name, value)?.unwrap_or(Cow::Borrowed("null"));
-        pairs.push((name.to_owned(), text));
+        let text = text(&name, value)?.unwrap_or(Cow::Borrowed("null"));
+        texts.push((name, text));
         Ok(())
     })?;
-    Ok(pairs.iter().map(|(name, text)| (&**name, &**text)).collect())
+    Ok(texts.iter().map(|(name, text)| (&**name, &**text)).collect())
 }

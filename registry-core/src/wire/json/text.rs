@@ -2,25 +2,50 @@
 
 /// Appends a string with its quotes. Everything but quotes, backslashes and control characters stands for itself.
 pub(in crate::wire) fn write_string(text: &str, out: &mut Vec<u8>) {
-    out.push(b'"');
     let bytes = text.as_bytes();
     let mut clean = 0;
-    for (index, &byte) in bytes.iter().enumerate() {
-        let escape = ESCAPES[usize::from(byte)];
-        if escape == 0 {
-            continue;
-        }
+    out.push(b'"');
+    loop {
+        let index = special(bytes, clean);
         out.extend_from_slice(&bytes[clean..index]);
-        clean = index + 1;
+        let Some(&byte) = bytes.get(index) else { break };
+        let escape = ESCAPES[usize::from(byte)];
         if escape == b'u' {
             let [high, low] = [byte >> 4, byte & 0xf].map(|digit| HEX[usize::from(digit)]);
             out.extend_from_slice(&[b'\\', b'u', b'0', b'0', high, low]);
         } else {
             out.extend_from_slice(&[b'\\', escape]);
         }
+        clean = index + 1;
     }
-    out.extend_from_slice(&bytes[clean..]);
     out.push(b'"');
+}
+
+/// Where the first quote, backslash or control character stands at `from` or behind, or the end: eight bytes at a time.
+pub(super) fn special(bytes: &[u8], from: usize) -> usize {
+    let mut at = from;
+    while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+        let found = specials(u64::from_le_bytes(*word));
+        if found != 0 {
+            return at + (found.trailing_zeros() / 8) as usize;
+        }
+        at += 8;
+    }
+    while bytes.get(at).is_some_and(|&byte| ESCAPES[usize::from(byte)] == 0) {
+        at += 1;
+    }
+    at
+}
+
+/// The highest bit of each byte that is a quote, a backslash or a control character. Only the lowest one is to be relied on.
+const fn specials(word: u64) -> u64 {
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    let quote = word ^ (ONES * b'"' as u64);
+    let backslash = word ^ (ONES * b'\\' as u64);
+    let below_space = word.wrapping_sub(ONES * 0x20) & !word;
+    let is_quote = quote.wrapping_sub(ONES) & !quote;
+    let is_backslash = backslash.wrapping_sub(ONES) & !backslash;
+    (below_space | is_quote | is_backslash) & (ONES << 7)
 }
 
 /// Appends `start`, which ends in a member's name and colon, and the string.
