@@ -41,6 +41,7 @@ pub(crate) struct Call<'a> {
     pub(crate) api: &'a Api,
     pub(crate) parts: &'a Parts,
     pub(crate) query: Query<'a>,
+    replicated: bool,
 }
 
 /// Which answers Java compresses differ by what they answer.
@@ -52,6 +53,20 @@ pub(crate) enum Part {
     BelowApps,
     /// Everything else.
     Other,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(api: &'a Api, parts: &'a Parts) -> Self {
+        Self {
+            api,
+            parts,
+            query: Query::new(parts.uri.query()),
+            replicated: parts
+                .headers
+                .get(X_REPLICATION)
+                .is_some_and(|value| value == "true"),
+        }
+    }
 }
 
 impl Call<'_> {
@@ -94,10 +109,7 @@ impl Call<'_> {
 
     /// Whether a single request says of itself that a server sends it on.
     pub(crate) fn is_replicated(&self) -> bool {
-        match self.parts.headers.get(X_REPLICATION) {
-            Some(value) if value == "true" => true,
-            Some(_) | None => false,
-        }
+        self.replicated
     }
 
     /// Whether a server asks for what it is to show of this region. It gets the node's own registry alone: what this node

@@ -24,34 +24,35 @@ pub enum Class {
 impl Class {
     /// The class of a request by its method and path; looks at no more than it must.
     pub fn of(method: &Method, path: &str) -> Self {
-        let mut segments = path.split('/').filter(|segment| !segment.is_empty());
+        let segments = path.as_bytes().split(|byte| *byte == b'/');
+        let mut segments = segments.filter(|segment| !segment.is_empty());
         match segments.next() {
-            Some("eureka") => {}
-            Some("api") => return Self::of_ours(segments.next(), segments.next(), method),
+            Some(b"eureka") => {}
+            Some(b"api") => return Self::of_ours(segments.next(), segments.next(), method),
             Some(_) | None => return Self::Other,
         }
         let mut first = segments.next();
-        if first == Some("v2") {
+        if first == Some(b"v2") {
             first = segments.next();
         }
         let reads = method == Method::GET || method == Method::HEAD;
         match (first, segments.next(), segments.next()) {
-            (Some("apps"), None, _) if reads => Self::FullFetch,
-            (Some("apps" | "vips" | "svips" | "instances"), _, _) if reads => Self::Read,
-            (Some("apps"), Some(_), None) if method == Method::POST => Self::Registration,
-            (Some("apps"), Some(_), Some(_)) if method == Method::PUT || method == Method::DELETE => {
+            (Some(b"apps"), None, _) if reads => Self::FullFetch,
+            (Some(b"apps" | b"vips" | b"svips" | b"instances"), _, _) if reads => Self::Read,
+            (Some(b"apps"), Some(_), None) if method == Method::POST => Self::Registration,
+            (Some(b"apps"), Some(_), Some(_)) if method == Method::PUT || method == Method::DELETE => {
                 Self::Renewal
             }
-            (Some("peerreplication"), Some("batch"), None) => Self::Peer,
+            (Some(b"peerreplication"), Some(b"batch"), None) => Self::Peer,
             _ => Self::Other,
         }
     }
 
-    fn of_ours(version: Option<&str>, resource: Option<&str>, method: &Method) -> Self {
+    fn of_ours(version: Option<&[u8]>, resource: Option<&[u8]>, method: &Method) -> Self {
         match (version, resource) {
-            (Some("v1"), Some("changes")) if method == Method::GET => Self::Watch,
-            (Some("v1"), Some("changes" | "instances" | "lastn")) => Self::Read,
-            (Some("v1"), Some("repair")) if method == Method::POST => Self::Peer,
+            (Some(b"v1"), Some(b"changes")) if method == Method::GET => Self::Watch,
+            (Some(b"v1"), Some(b"changes" | b"instances" | b"lastn")) => Self::Read,
+            (Some(b"v1"), Some(b"repair")) if method == Method::POST => Self::Peer,
             _ => Self::Other,
         }
     }

@@ -19,8 +19,15 @@ impl<'a> Query<'a> {
 
     /// All pairs, decoded; a key without `=` has an empty value.
     pub(crate) fn pairs(self) -> impl Iterator<Item = Result<(Cow<'a, str>, Cow<'a, str>), NotUtf8>> {
-        self.0.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
-            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let mut rest = self.0;
+        let pairs = std::iter::from_fn(move || {
+            let (pair, others) = cut(rest, b'&');
+            let is_end = rest.is_empty();
+            rest = others;
+            (!is_end).then_some(pair)
+        });
+        pairs.filter(|pair| !pair.is_empty()).map(|pair| {
+            let (key, value) = cut(pair, b'=');
             Ok((decode(key)?, decode(value)?))
         })
     }
@@ -37,8 +44,16 @@ impl<'a> Query<'a> {
     }
 }
 
+/// What is before the first such byte, and behind it. By bytes, for a query is short, and the search of `str` is made for long texts.
+fn cut(text: &str, at: u8) -> (&str, &str) {
+    match text.bytes().position(|byte| byte == at) {
+        Some(end) => (&text[..end], &text[end + 1..]),
+        None => (text, ""),
+    }
+}
+
 fn decode(text: &str) -> Result<Cow<'_, str>, NotUtf8> {
-    if !text.contains(['+', '%']) {
+    if !text.bytes().any(|byte| matches!(byte, b'+' | b'%')) {
         return Ok(Cow::Borrowed(text));
     }
     let spaced = text.replace('+', " ");

@@ -24,7 +24,6 @@ use crate::limiter::Limiter;
 use crate::outcome::{self, Refusal};
 use crate::pages::{Listing, Pages};
 use crate::past::Pasts;
-use crate::query::Query;
 use crate::regions::{Merged, Set};
 use crate::selections::Selections;
 use crate::watch::{Forms, LongPoll, Text};
@@ -95,16 +94,16 @@ impl Api {
     /// nothing; a renewal that is answered 404 or 409 because of its timestamp did renew, as in Java. A long poll is
     /// answered as if its `wait` were 0: [`ApiService`](crate::ApiService) waits.
     pub fn respond(&self, request: Request<Bytes>) -> Answer {
-        match self.begin(request) {
+        let (parts, body) = request.into_parts();
+        match self.begin(&parts, body) {
             Reply::Now(answer) => answer,
             Reply::Later(poll) => poll.at_once(),
         }
     }
 
     /// Answers a request whose body is there, if it can be answered now.
-    pub(crate) fn begin(&self, request: Request<Bytes>) -> Reply {
-        let (parts, body) = request.into_parts();
-        let (operation, result) = self.route(&parts, body);
+    pub(crate) fn begin(&self, parts: &Parts, body: Bytes) -> Reply {
+        let (operation, result) = self.route(parts, body);
         let is_head = parts.method == Method::HEAD;
         let mut answer = match result {
             Ok(Reply::Later(poll)) if is_head => {
@@ -114,7 +113,7 @@ impl Api {
             }
             Ok(Reply::Later(poll)) => return Reply::Later(poll),
             Ok(Reply::Now(answer)) => answer,
-            Err(refusal) => refusal.into_answer(self.config(), is_ours(&parts)),
+            Err(refusal) => refusal.into_answer(self.config(), is_ours(parts)),
         };
         if is_head {
             drop_body(&mut answer);
@@ -273,11 +272,7 @@ impl Api {
         let Some(route) = Route::parse(uri.path()) else {
             return (Operation::Other, Err(Refusal::NotFound));
         };
-        let call = Call {
-            api: self,
-            parts,
-            query: Query::new(uri.query()),
-        };
+        let call = Call::new(self, parts);
         let from_peer = matches!(route, Route::Batch | Route::Repair(_)) || call.is_replicated();
         if from_peer && call.is_own() {
             return (operation(parts), Err(Refusal::Own));
@@ -314,7 +309,7 @@ fn operation(parts: &Parts) -> Operation {
 /// From route and method to the handler: the table of the API, but for the change feed, which may have to wait.
 fn dispatch(
     call: &Call<'_>,
-    route: Route,
+    route: Route<'_>,
     method: &Method,
     body: Bytes,
 ) -> (Operation, Result<Answer, Refusal>) {

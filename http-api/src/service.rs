@@ -49,7 +49,7 @@ where
     fn call(&mut self, request: Request<B>) -> Answering<B> {
         let (parts, body) = request.into_parts();
         if body.is_end_stream() {
-            return Answering(State::of(self.0.begin(Request::from_parts(parts, Bytes::new()))));
+            return Answering(State::of(self.0.begin(&parts, Bytes::new())));
         }
         Answering(State::Collecting(Box::new(Collecting::new(
             self.0.clone(),
@@ -197,7 +197,7 @@ where
             std::mem::take(&mut self.more).into()
         };
         let parts = self.parts();
-        self.api.begin(Request::from_parts(parts, body))
+        self.api.begin(&parts, body)
     }
 
     fn too_large(&self) -> Refusal {

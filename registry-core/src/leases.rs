@@ -12,7 +12,7 @@ use core::num::NonZeroU32;
 
 use crate::hash::Keyed;
 use crate::lease::Lease;
-use crate::model::InstanceKey;
+use crate::model::KeyRef;
 use crate::table::Table;
 use crate::watch::Ticks;
 
@@ -119,13 +119,14 @@ impl Leases {
     }
 
     /// Where the lease of this key is.
-    pub(crate) fn find(&self, key: &InstanceKey) -> Option<Slot> {
+    pub(crate) fn find<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<Slot> {
+        let key = key.into();
         let app = self
             .apps
-            .find(self.keyed.hash_one(&**key.app()), |app| app.name == *key.app())?;
+            .find(self.keyed.hash_one(key.app()), |app| *app.name == *key.app())?;
         app.ids
-            .find(self.keyed.hash_one(&**key.id()), |slot| {
-                self.get(*slot).key.id() == key.id()
+            .find(self.keyed.hash_one(key.id()), |slot| {
+                **self.get(*slot).key.id() == *key.id()
             })
             .copied()
     }

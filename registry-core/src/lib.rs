@@ -110,7 +110,7 @@ pub use filter::{Filter, FilterError, Seen};
 pub use limits::{Excess, InstanceLimits};
 pub use mirror::Mirror;
 pub use model::{
-    Action, DEFAULT_DURATION_SECS, DEFAULT_RENEWAL_INTERVAL_SECS, DataCenter, Instance, InstanceKey,
+    Action, DEFAULT_DURATION_SECS, DEFAULT_RENEWAL_INTERVAL_SECS, DataCenter, Instance, InstanceKey, KeyRef,
     LeaseTerms, Metadata, Port, Status,
 };
 pub use pages::Page;

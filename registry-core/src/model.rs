@@ -1,5 +1,6 @@
 //! What is registered: instances and what they are made of, in plain types without any wire format.
 
+use alloc::borrow::Cow;
 use alloc::sync::Arc;
 use core::fmt;
 
@@ -115,6 +116,61 @@ impl InstanceKey {
     }
 }
 
+/// A key in the words of a request, without memory of its own: a renewal needs no more to find its lease.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct KeyRef<'a> {
+    app: Cow<'a, str>,
+    id: &'a str,
+}
+
+impl<'a> KeyRef<'a> {
+    /// A key; `app` is turned to upper case.
+    pub fn new(app: &'a str, id: &'a str) -> Self {
+        let app = if is_upper(app) {
+            Cow::Borrowed(app)
+        } else {
+            Cow::Owned(app.to_uppercase())
+        };
+        Self { app, id }
+    }
+
+    /// The application name, upper case.
+    pub fn app(&self) -> &str {
+        &self.app
+    }
+
+    /// The effective instance id.
+    pub fn id(&self) -> &'a str {
+        self.id
+    }
+
+    /// The same key, to be kept.
+    pub fn to_key(&self) -> InstanceKey {
+        InstanceKey {
+            app: Arc::from(&*self.app),
+            id: Arc::from(self.id),
+        }
+    }
+}
+
+impl<'a> From<&'a InstanceKey> for KeyRef<'a> {
+    fn from(key: &'a InstanceKey) -> Self {
+        Self {
+            app: Cow::Borrowed(&key.app),
+            id: &key.id,
+        }
+    }
+}
+
+impl<'a> From<&'a KeyRef<'_>> for KeyRef<'a> {
+    fn from(key: &'a KeyRef<'_>) -> Self {
+        Self {
+            app: Cow::Borrowed(&key.app),
+            id: key.id,
+        }
+    }
+}
+
 impl fmt::Display for InstanceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.app, self.id)
@@ -123,11 +179,17 @@ impl fmt::Display for InstanceKey {
 
 /// Upper case as Java's `toUpperCase(Locale.ROOT)` gives it.
 pub(crate) fn upper(text: &str) -> Arc<str> {
-    if text.chars().any(|c| c.is_lowercase() || !c.is_ascii()) {
-        Arc::from(text.to_uppercase())
-    } else {
+    if is_upper(text) {
         Arc::from(text)
+    } else {
+        Arc::from(text.to_uppercase())
     }
+}
+
+/// Whether a text is in upper case for sure: nobody has to look into Unicode's tables.
+fn is_upper(text: &str) -> bool {
+    text.bytes()
+        .all(|byte| byte.is_ascii() && !byte.is_ascii_lowercase())
 }
 
 /// A port and whether it is in use.

@@ -16,7 +16,7 @@ use crate::changes::{Changes, Recent};
 use crate::command::{Changed, Command, Origin, PeerId, Registered, Renewed, Reply};
 use crate::config::{Config, Settle};
 use crate::event::Event;
-use crate::model::{Instance, InstanceKey, Status};
+use crate::model::{Instance, InstanceKey, KeyRef, Status};
 use crate::preservation::Preservation;
 use crate::registry::Registry;
 use crate::repair::{EXCHANGE_MAX, Learned, Offer, RepairAnswer, RepairRequest, Step};
@@ -101,10 +101,10 @@ impl RegistryHandle {
     }
 
     /// See [`Registry::renew`]: the most frequent call by far.
-    pub fn renew(
+    pub fn renew<'a>(
         &self,
         origin: Origin,
-        key: &InstanceKey,
+        key: impl Into<KeyRef<'a>>,
         last_dirty: Option<i64>,
         overridden: Option<Status>,
     ) -> Renewed {

@@ -108,6 +108,11 @@ impl Mesh {
         }
     }
 
+    /// Whether there is no peer to be told of anything.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.links.is_empty()
+    }
+
     /// A request ended. `node` is who answered, as the answer says. What is not under way (any more) is ignored, and counted.
     pub fn handle_outcome(
         &mut self,

@@ -2,7 +2,6 @@
 
 mod body;
 mod connection;
-mod guard;
 mod health;
 mod intake;
 mod interfaces;

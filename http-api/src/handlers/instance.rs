@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use eureka_registry_core::wire;
-use eureka_registry_core::{Changed, Excess, Instance, InstanceKey, LeaseView, Origin, Status};
+use eureka_registry_core::{Changed, Excess, Instance, InstanceKey, KeyRef, LeaseView, Origin, Status};
 
 use super::java;
 use crate::Answer;
@@ -19,11 +19,11 @@ use crate::regions::RemoteRegions;
 /// PUT `apps/{app}/{id}`: by far the most frequent request.
 pub(crate) fn renew(call: &Call<'_>, app: &str, id: &str) -> Result<Answer, Refusal> {
     let accepted = call.accepted()?;
-    let key = InstanceKey::new(app, id);
+    let key = KeyRef::new(app, id);
     let origin = call.origin();
     let last_dirty = match last_dirty(call.query) {
         Err(Refusal::Parameter { .. }) if call.config().java_errors => {
-            return java::renew_without_time(call, &key);
+            return java::renew_without_time(call, key);
         }
         last_dirty => last_dirty?,
     };
@@ -33,9 +33,9 @@ pub(crate) fn renew(call: &Call<'_>, app: &str, id: &str) -> Result<Answer, Refu
     };
     let renewed = match overridden {
         Err(Refusal::Parameter { .. }) if call.config().java_errors => {
-            java::renew_without_override(call, &key, last_dirty)?
+            java::renew_without_override(call, key, last_dirty)?
         }
-        overridden => call.registry().renew(origin, &key, last_dirty, overridden?),
+        overridden => call.registry().renew(origin, key, last_dirty, overridden?),
     };
     let (status, newer) = outcome::renewed(renewed);
     let Some(newer) = newer else {

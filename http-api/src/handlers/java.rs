@@ -1,14 +1,14 @@
 //! What Java does with parameters it cannot read: it fails with 500, after the half of the work that comes before.
 //! Asked for by `compat.java-errors`.
 
-use eureka_registry_core::{Changed, InstanceKey, Renewed, Status};
+use eureka_registry_core::{Changed, InstanceKey, KeyRef, Renewed, Status};
 
 use crate::Answer;
 use crate::call::Call;
 use crate::outcome::{self, Refusal};
 
 /// A renewal with an unreadable dirty timestamp renews first.
-pub(super) fn renew_without_time(call: &Call<'_>, key: &InstanceKey) -> Result<Answer, Refusal> {
+pub(super) fn renew_without_time(call: &Call<'_>, key: KeyRef<'_>) -> Result<Answer, Refusal> {
     match call.registry().renew(call.origin(), key, None, None) {
         Renewed::Missing => Err(Refusal::NotFound),
         Renewed::Ok | Renewed::Ahead | Renewed::Behind(_) => Err(Refusal::JavaFailure),
@@ -18,7 +18,7 @@ pub(super) fn renew_without_time(call: &Call<'_>, key: &InstanceKey) -> Result<A
 /// A peer's renewal with an override that does not exist fails where it would have been stored.
 pub(super) fn renew_without_override(
     call: &Call<'_>,
-    key: &InstanceKey,
+    key: KeyRef<'_>,
     last_dirty: Option<i64>,
 ) -> Result<Renewed, Refusal> {
     match call.registry().renew(call.origin(), key, last_dirty, None) {

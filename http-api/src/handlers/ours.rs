@@ -207,8 +207,8 @@ pub(super) fn page_size(call: &Call<'_>) -> Result<usize, Refusal> {
 /// A cursor is the path of the last instance of a page: opaque to clients, and it needs no state here.
 fn write_cursor(key: &InstanceKey) -> String {
     let route = Route::Instance {
-        app: key.app().to_string(),
-        id: key.id().to_string(),
+        app: (&**key.app()).into(),
+        id: (&**key.id()).into(),
     };
     route.to_string()
 }

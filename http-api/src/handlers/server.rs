@@ -82,7 +82,7 @@ pub(crate) fn healthcheck(call: &Call<'_>) -> Result<Answer, Refusal> {
 }
 
 /// OPTIONS of anything.
-pub(crate) fn options(call: &Call<'_>, route: &Route) -> Answer {
+pub(crate) fn options(call: &Call<'_>, route: &Route<'_>) -> Answer {
     let mut answer = match call.config().allow {
         Allow::Full | Allow::Spring => outcome::done(),
         Allow::Netflix => outcome::empty(StatusCode::NO_CONTENT),

@@ -1,6 +1,7 @@
 //! The API as a function: a manual clock, no network.
 #![allow(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod allocations;
 mod batches;
 mod events;
 mod feed;

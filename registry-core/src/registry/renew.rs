@@ -7,7 +7,7 @@ use crate::changes::{Cause, Why};
 use crate::command::{Origin, Renewed};
 use crate::event::AppliedKind;
 use crate::leases::Slot;
-use crate::model::{Action, Instance, InstanceKey, Status};
+use crate::model::{Action, Instance, InstanceKey, KeyRef, Status};
 use crate::status;
 use crate::time::Now;
 use crate::watch::Moment;
@@ -18,22 +18,24 @@ pub(super) const LATE_HEARTBEATS: i64 = 10_000;
 
 impl Registry {
     /// Renews a lease and compares dirty timestamps. `overridden` is stored when a peer is ahead, as in Java.
-    pub fn renew(
+    pub fn renew<'a>(
         &mut self,
         now: Now,
         origin: Origin,
-        key: &InstanceKey,
+        key: impl Into<KeyRef<'a>>,
         last_dirty: Option<i64>,
         overridden: Option<Status>,
     ) -> Renewed {
         self.observe(now);
-        let Some(slot) = self.leases.find(key) else {
-            return self.renew_absent(now, &origin, key, last_dirty);
+        let key = key.into();
+        let Some(slot) = self.leases.find(&key) else {
+            return self.renew_absent(now, &origin, &key.to_key(), last_dirty);
         };
         let lease = self.leases.get(slot);
         let before = Arc::clone(&lease.instance);
         let holder = Some(before.status);
-        let status = status::effective(before.status, self.overrides.get(key), holder, origin.is_peer());
+        let set = self.overrides.get(&lease.key);
+        let status = status::effective(before.status, set, holder, origin.is_peer());
         if status == Status::Unknown {
             // What it is asked to register again with must not be taken for older than what is held.
             if let (false, Some(theirs)) = (origin.is_peer(), last_dirty) {

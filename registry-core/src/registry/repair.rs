@@ -248,7 +248,7 @@ impl Registry {
         let absent = keys
             .iter()
             .take(LATE_MAX)
-            .filter(|key| self.leases.find(key).is_none());
+            .filter(|key| self.leases.find(*key).is_none());
         let known = absent.filter_map(|key| {
             let tombstone = self.tombstones.get(key)?;
             Some((key.clone(), tombstone.dirty, elapsed(now, tombstone.at)))

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::iter;
+use std::mem;
 
 use super::RepairKind;
 
@@ -10,18 +12,18 @@ use super::RepairKind;
 /// Eureka's own stand under `/eureka/` and, the same, under `/eureka/v2/`.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
-pub enum Route {
+pub enum Route<'a> {
     /// `apps/{app}`
     App {
         /// Application name, in any case.
-        app: String,
+        app: Cow<'a, str>,
     },
     /// `apps`
     Apps,
     /// `asg/{name}/status`
     AsgStatus {
         /// Auto-scaling group.
-        name: String,
+        name: Cow<'a, str>,
     },
     /// `peerreplication/batch`
     Batch,
@@ -34,28 +36,28 @@ pub enum Route {
     /// `apps/{app}/{id}`
     Instance {
         /// Application name, in any case.
-        app: String,
+        app: Cow<'a, str>,
         /// Effective instance id.
-        id: String,
+        id: Cow<'a, str>,
     },
     /// `instances/{id}`
     InstanceById {
         /// Effective instance id.
-        id: String,
+        id: Cow<'a, str>,
     },
     /// `apps/{app}/{id}/metadata`
     InstanceMetadata {
         /// Application name, in any case.
-        app: String,
+        app: Cow<'a, str>,
         /// Effective instance id.
-        id: String,
+        id: Cow<'a, str>,
     },
     /// `apps/{app}/{id}/status`
     InstanceStatus {
         /// Application name, in any case.
-        app: String,
+        app: Cow<'a, str>,
         /// Effective instance id.
-        id: String,
+        id: Cow<'a, str>,
     },
     /// `/api/v1/instances`
     Instances,
@@ -74,7 +76,7 @@ pub enum Route {
     /// `svips/{address}`
     SecureVip {
         /// Secure virtual address.
-        address: String,
+        address: Cow<'a, str>,
     },
     /// `status`
     Status,
@@ -83,62 +85,67 @@ pub enum Route {
     /// `vips/{address}`
     Vip {
         /// Virtual address.
-        address: String,
+        address: Cow<'a, str>,
     },
 }
 
-impl Route {
+impl<'a> Route<'a> {
     /// The route of a path (without the query), `None` if there is none.
     ///
     /// A trailing slash and doubled ones do not matter, nor do matrix parameters. Names are percent-decoded one by one,
     /// so that `%2F` stays inside its name, `+` stands for itself and dots mean nothing; a name that is not UTF-8 or
     /// badly encoded is none.
-    pub fn parse(path: &str) -> Option<Self> {
-        let mut segments = Vec::with_capacity(8);
-        for segment in path.strip_prefix('/')?.split('/') {
-            let plain = segment.split(';').next().unwrap_or_default();
-            if plain.is_empty() {
-                continue;
+    pub fn parse(path: &'a str) -> Option<Self> {
+        let mut names = [const { Cow::Borrowed("") }; LONGEST];
+        let mut count = 0;
+        for segment in split(path.strip_prefix('/')?, b'/') {
+            let plain = split(segment, b';').next().unwrap_or_default();
+            if !plain.is_empty() {
+                *names.get_mut(count)? = decode(plain)?;
+                count += 1;
             }
-            if segments.len() == LONGEST {
-                return None;
-            }
-            segments.push(decode(plain)?);
         }
-        let segments: Vec<&str> = segments.iter().map(|segment| &**segment).collect();
-        match *segments {
-            ["eureka", "v2", ref rest @ ..] | ["eureka", ref rest @ ..] => Self::parse_eureka(rest),
+        let names = &mut names[..count];
+        match words(names)[..count] {
+            ["eureka", "v2", ..] => Self::parse_eureka(&mut names[2..]),
+            ["eureka", ..] => Self::parse_eureka(&mut names[1..]),
             ["api", "v1", ref rest @ ..] => Self::parse_ours(rest),
             _ => None,
         }
     }
 
-    fn parse_eureka(segments: &[&str]) -> Option<Self> {
-        let route = match *segments {
+    fn parse_eureka(names: &mut [Cow<'a, str>]) -> Option<Self> {
+        let route = match words(names)[..names.len()] {
             ["apps"] => Self::Apps,
             ["apps", "delta"] => Self::Delta,
-            ["apps", app] => Self::App { app: app.into() },
-            ["apps", app, id] => Self::Instance {
-                app: app.into(),
-                id: id.into(),
+            ["apps", _] => Self::App {
+                app: mem::take(&mut names[1]),
             },
-            ["apps", app, id, "status"] => Self::InstanceStatus {
-                app: app.into(),
-                id: id.into(),
+            ["apps", _, _] => Self::Instance {
+                app: mem::take(&mut names[1]),
+                id: mem::take(&mut names[2]),
             },
-            ["apps", app, id, "metadata"] => Self::InstanceMetadata {
-                app: app.into(),
-                id: id.into(),
+            ["apps", _, _, "status"] => Self::InstanceStatus {
+                app: mem::take(&mut names[1]),
+                id: mem::take(&mut names[2]),
             },
-            ["instances", id] => Self::InstanceById { id: id.into() },
-            ["vips", address] => Self::Vip {
-                address: address.into(),
+            ["apps", _, _, "metadata"] => Self::InstanceMetadata {
+                app: mem::take(&mut names[1]),
+                id: mem::take(&mut names[2]),
             },
-            ["svips", address] => Self::SecureVip {
-                address: address.into(),
+            ["instances", _] => Self::InstanceById {
+                id: mem::take(&mut names[1]),
+            },
+            ["vips", _] => Self::Vip {
+                address: mem::take(&mut names[1]),
+            },
+            ["svips", _] => Self::SecureVip {
+                address: mem::take(&mut names[1]),
             },
             ["peerreplication", "batch"] => Self::Batch,
-            ["asg", name, "status"] => Self::AsgStatus { name: name.into() },
+            ["asg", _, "status"] => Self::AsgStatus {
+                name: mem::take(&mut names[1]),
+            },
             ["status"] => Self::Status,
             ["serverinfo", "statusoverrides"] => Self::StatusOverrides,
             ["healthcheck"] => Self::Healthcheck,
@@ -187,7 +194,7 @@ impl Route {
     }
 }
 
-impl fmt::Display for Route {
+impl fmt::Display for Route<'_> {
     /// Eureka's routes in the form without `v2`, which every flavour of Spring and we serve.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -228,9 +235,34 @@ impl fmt::Display for Route {
 /// The longest route is `/eureka/v2/apps/{app}/{id}/metadata`.
 const LONGEST: usize = 6;
 
+/// The names as plain text, to be compared with the words of paths.
+fn words<'b>(names: &'b [Cow<'_, str>]) -> [&'b str; LONGEST] {
+    let mut words = [""; LONGEST];
+    for (word, name) in words.iter_mut().zip(names) {
+        *word = name;
+    }
+    words
+}
+
+/// The parts of a text between such bytes. They are few and short: the splitting of `str`, made for long texts, takes longer
+/// than everything else that is done for a path.
+fn split(text: &str, at: u8) -> impl Iterator<Item = &str> {
+    let mut rest = Some(text);
+    iter::from_fn(move || {
+        let text = rest?;
+        match text.bytes().position(|byte| byte == at) {
+            Some(end) => {
+                rest = Some(&text[end + 1..]);
+                Some(&text[..end])
+            }
+            None => rest.take(),
+        }
+    })
+}
+
 /// Decodes `%41`; `None` for bad escapes and for what is not UTF-8 then.
 fn decode(segment: &str) -> Option<Cow<'_, str>> {
-    if !segment.contains('%') {
+    if !segment.bytes().any(|byte| byte == b'%') {
         return Some(Cow::Borrowed(segment));
     }
     let mut decoded = Vec::with_capacity(segment.len());

@@ -81,8 +81,12 @@ impl Handle {
     /// before it looks of itself. A panic stays here, because it would keep the registry's other events from the sink.
     pub fn event(&self, event: &Event) {
         let noted = catch_unwind(AssertUnwindSafe(|| {
-            let now = self.shared.clock.now();
             let mut guarded = self.shared.guarded.lock();
+            // Most events are renewals, and many nodes are alone: they pay for a look.
+            if guarded.mesh.is_alone() && !matches!(event, Event::Preserving(_)) {
+                return false;
+            }
+            let now = self.shared.clock.now();
             if let Event::Preserving(preserving) = event {
                 guarded.mesh.set_preserving(now, *preserving);
             }

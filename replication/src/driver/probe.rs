@@ -101,7 +101,7 @@ pub(super) async fn probe(errand: Errand) -> Result<(Option<NodeId>, Outcome), F
     Ok((Some(id), Outcome::Probed(probed)))
 }
 
-fn asking(errand: &Errand, route: &Route) -> Asking {
+fn asking(errand: &Errand, route: &Route<'_>) -> Asking {
     Asking {
         method: Method::GET,
         path: route.to_string(),

@@ -2,21 +2,18 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body as HttpBody, Frame, SizeHint};
 
 use super::connection::Serving;
-use super::pressure::Ticket;
-use crate::telemetry::Meters;
+use super::meter::Ticket;
 
 /// The body of an answer.
 #[derive(Debug, Default)]
 pub struct Body {
     inner: Inner,
-    meters: Option<Arc<Meters>>,
     ticket: Option<Ticket>,
     serving: Option<Serving>,
 }
@@ -42,19 +39,16 @@ impl std::error::Error for Broken {}
 
 impl Body {
     /// Counts as a request under way or as one that stays, and a panic in it is counted, until it is sent or dropped.
-    pub(super) fn watched(mut self, meters: &Arc<Meters>, ticket: Ticket) -> Self {
-        self.meters = Some(Arc::clone(meters));
+    pub(super) fn watch(&mut self, ticket: Ticket) {
         self.ticket = Some(ticket);
-        self
     }
 
     /// Its connection counts as busy until it is sent or dropped.
-    pub(super) fn of(mut self, mut serving: Serving) -> Self {
+    pub(super) fn serve(&mut self, mut serving: Serving) {
         if !self.is_end_stream() {
             serving.sends();
         }
         self.serving = Some(serving);
-        self
     }
 }
 
@@ -108,8 +102,8 @@ impl HttpBody for Body {
     ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
         let this = &mut *self;
         let Some(frame) = guarded(|| this.inner.poll_frame(cx)) else {
-            if let Some(meters) = &this.meters {
-                meters.panics.increment(1);
+            if let Some(ticket) = &this.ticket {
+                ticket.front.meters.panics.increment(1);
             }
             return Poll::Ready(Some(Err(Broken)));
         };

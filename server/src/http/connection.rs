@@ -1,5 +1,6 @@
 //! One connection: which protocol it speaks, and serving it to its end.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -91,7 +92,7 @@ where
         Err(_) => return shared.front.meters.closed(Closed::Head),
     };
     let service = ConnectionService {
-        stack: shared.stack.clone(),
+        stack: RefCell::new(shared.stack.clone()),
         activity,
         remote,
     };
@@ -184,7 +185,8 @@ impl Drop for Serving {
 /// Passes the requests of one connection to the stack that all share.
 #[derive(Debug)]
 struct ConnectionService<S> {
-    stack: S,
+    /// The connection's own: a copy for each request would be a dozen counts that all processors share.
+    stack: RefCell<S>,
     activity: Arc<Activity>,
     /// Whose connection it is.
     remote: Option<IpAddr>,
@@ -192,7 +194,7 @@ struct ConnectionService<S> {
 
 impl<S> hyper::service::Service<Request<Incoming>> for ConnectionService<S>
 where
-    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone,
+    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>,
 {
     type Response = Response<Body>;
     type Error = Infallible;
@@ -203,7 +205,7 @@ where
         sender::note(&mut request, self.remote);
         Answering {
             // Always ready, as `stack` promises.
-            inner: self.stack.clone().call(request),
+            inner: self.stack.borrow_mut().call(request),
             serving: Some(serving),
         }
     }
@@ -222,11 +224,10 @@ impl<F: Future<Output = Result<Response<Body>, Infallible>>> Future for Answerin
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let answer = ready!(this.inner.poll(cx));
-        let serving = this.serving.take();
-        Poll::Ready(answer.map(|response| match serving {
-            Some(serving) => response.map(|body| body.of(serving)),
-            None => response,
-        }))
+        let mut answer = ready!(this.inner.poll(cx));
+        if let (Ok(response), Some(serving)) = (&mut answer, this.serving.take()) {
+            response.body_mut().serve(serving);
+        }
+        Poll::Ready(answer)
     }
 }

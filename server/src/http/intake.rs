@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::{Request, Response, Version};
@@ -45,7 +46,7 @@ impl<S> Layer<S> for IntakeLayer {
     }
 }
 
-impl<S, B> Service<Request<B>> for Intake<S>
+impl<S, B> Service<Request<Received<B>>> for Intake<S>
 where
     B: HttpBody<Data = Bytes>,
     S: Service<Request<Received<B>>, Response = Response<Body>>,
@@ -58,29 +59,22 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Received<B>>) -> Self::Future {
         let front = &self.gate.front;
+        let work = request.body().work;
         let account = (!request.body().is_end_stream()).then(|| Arc::new(Account::new(front)));
-        let deadline = account
-            .is_some()
-            .then(|| Box::pin(tokio::time::sleep(front.body_timeout)));
+        if let Some(account) = &account {
+            let received = request.body_mut();
+            received.account = Some(Arc::clone(account));
+            received.call = work.is_grpc.then(|| Box::new(Call::new(front.message_max)));
+        }
         let version = request.version();
-        let is_grpc = self.gate.speaks.is_grpc(&request);
-        let messages = is_grpc.then(|| Messages::new(front.message_max));
-        let stays = Work::of(&request, is_grpc).stays;
-        let inner = self.inner.call(request.map(|body| Received {
-            body,
-            account: account.clone(),
-            messages,
-            stays,
-            deadline: None,
-        }));
         Receiving {
-            inner,
-            deadline,
+            inner: self.inner.call(request),
+            wait: Wait::Short,
             account,
             version,
-            is_grpc,
+            is_grpc: work.is_grpc,
         }
     }
 }
@@ -89,10 +83,30 @@ pin_project! {
     pub(super) struct Receiving<F> {
         #[pin]
         inner: F,
-        deadline: Option<Pin<Box<Sleep>>>,
+        wait: Wait,
         account: Option<Arc<Account>>,
         version: Version,
         is_grpc: bool,
+    }
+}
+
+/// How a body is waited for. Most come together with the head: for them a timer would be set and dropped in vain.
+enum Wait {
+    /// Once more without a timer, as hyper hands out what it has.
+    Short,
+    Until(Pin<Box<Sleep>>),
+}
+
+impl Wait {
+    fn poll(&mut self, cx: &mut Context<'_>, timeout: Duration) -> Poll<()> {
+        match self {
+            Self::Short => {
+                *self = Self::Until(Box::pin(tokio::time::sleep(timeout)));
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+            Self::Until(deadline) => deadline.as_mut().poll(cx),
+        }
     }
 }
 
@@ -102,7 +116,7 @@ impl<F: Future<Output = Result<Response<Body>, E>>, E> Future for Receiving<F> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
         let answer = this.inner.poll(cx);
-        let (Some(account), Some(deadline)) = (this.account, this.deadline) else {
+        let Some(account) = this.account else {
             return answer;
         };
         if account.over.load(Ordering::Relaxed) {
@@ -112,7 +126,7 @@ impl<F: Future<Output = Result<Response<Body>, E>>, E> Future for Receiving<F> {
         if answer.is_ready() || account.complete.load(Ordering::Relaxed) {
             return answer;
         }
-        ready!(deadline.as_mut().poll(cx));
+        ready!(this.wait.poll(cx, account.front.body_timeout));
         account.front.meters.body_timeouts.increment(1);
         Poll::Ready(Ok(Refusal::Slow.answer(*this.is_grpc, *this.version)))
     }
@@ -194,13 +208,39 @@ pin_project! {
     pub struct Received<B> {
         #[pin]
         body: B,
+        // What the layers know of its request.
+        pub(super) work: Work,
         account: Option<Arc<Account>>,
-        // Of a call.
-        messages: Option<Messages>,
-        // Whether it goes on for long.
-        stays: bool,
-        // Set while a part of a message is missing.
-        deadline: Option<Pin<Box<Sleep>>>,
+        call: Option<Box<Call>>,
+    }
+}
+
+impl<B> Received<B> {
+    /// A body of which nothing is counted yet.
+    pub(super) fn new(body: B, work: Work) -> Self {
+        Self {
+            body,
+            work,
+            account: None,
+            call: None,
+        }
+    }
+}
+
+/// What is known of the messages of a call.
+#[derive(Debug)]
+struct Call {
+    messages: Messages,
+    /// Set while a part of a message is missing.
+    deadline: Option<Pin<Box<Sleep>>>,
+}
+
+impl Call {
+    fn new(longest: usize) -> Self {
+        Self {
+            messages: Messages::new(longest),
+            deadline: None,
+        }
     }
 }
 
@@ -250,16 +290,16 @@ impl<B: HttpBody<Data = Bytes>> HttpBody for Received<B> {
             let frame = ready!(this.body.poll_frame(cx));
             return Poll::Ready(frame.map(|frame| frame.map_err(ReceiveError::Connection)));
         };
-        if let Some(messages) = this.messages {
+        if let Some(call) = this.call {
             // More is asked for when all that came was dealt with.
-            account.give(messages.taken());
+            account.give(call.messages.taken());
         }
         let Poll::Ready(frame) = this.body.poll_frame(cx) else {
-            if !this.messages.as_ref().is_some_and(Messages::is_midway) {
+            let Some(call) = this.call.as_mut().filter(|call| call.messages.is_midway()) else {
                 return Poll::Pending;
-            }
+            };
             let timeout = account.front.body_timeout;
-            let deadline = this
+            let deadline = call
                 .deadline
                 .get_or_insert_with(|| Box::pin(tokio::time::sleep(timeout)));
             ready!(deadline.as_mut().poll(cx));
@@ -269,28 +309,24 @@ impl<B: HttpBody<Data = Bytes>> HttpBody for Received<B> {
         match &frame {
             Some(Ok(frame)) => {
                 let data = frame.data_ref();
-                let bytes = match this.messages {
-                    Some(messages) => data.map_or(0, |data| messages.came(data)),
-                    None => data.map_or(0, Buf::remaining),
+                let refused = match this.call {
+                    None => {
+                        let fits = account.take(data.map_or(0, Buf::remaining));
+                        (!fits).then_some(ReceiveError::TooMuchAtOnce)
+                    }
+                    Some(call) => {
+                        let bytes = data.map_or(0, |data| call.messages.came(data));
+                        if call.messages.has_whole() {
+                            // The next one has its own time.
+                            call.deadline = None;
+                        }
+                        let kept = if this.work.stays { call.messages.kept() } else { 0 };
+                        let fits = account.keep(kept) && account.take(bytes);
+                        (!fits).then(|| ended(Refusal::Bodies))
+                    }
                 };
-                if this.messages.as_ref().is_some_and(Messages::has_whole) {
-                    // The next one has its own time.
-                    *this.deadline = None;
-                }
-                let kept = this
-                    .messages
-                    .as_ref()
-                    .filter(|_| *this.stays)
-                    .map_or(0, Messages::kept);
-                if !account.keep(kept) {
-                    return Poll::Ready(Some(Err(ended(Refusal::Bodies))));
-                }
-                if !account.take(bytes) {
-                    let error = match this.messages {
-                        Some(_) => ended(Refusal::Bodies),
-                        None => ReceiveError::TooMuchAtOnce,
-                    };
-                    return Poll::Ready(Some(Err(error)));
+                if let Some(refused) = refused {
+                    return Poll::Ready(Some(Err(refused)));
                 }
             }
             Some(Err(_)) => {}

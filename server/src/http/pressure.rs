@@ -29,13 +29,6 @@ pub struct Pressure {
     lag_max: u64,
 }
 
-/// A request under way or one that stays, until it is dropped.
-#[derive(Debug)]
-pub(crate) struct Ticket {
-    pressure: Arc<Pressure>,
-    stays: bool,
-}
-
 impl Pressure {
     /// Nothing to do yet.
     pub fn new(limits: &Limits) -> Self {
@@ -68,22 +61,18 @@ impl Pressure {
         self.sheds(Class::FullFetch)
     }
 
-    /// Counts a request until the ticket is dropped.
-    pub(crate) fn enter(self: &Arc<Self>) -> Ticket {
-        self.requests.fetch_add(1, Ordering::Relaxed);
-        Ticket {
-            pressure: Arc::clone(self),
-            stays: false,
-        }
+    /// Counts a request, or one that stays, until it leaves.
+    pub(super) fn enter(&self, stays: bool) {
+        self.count(stays).fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts a request that stays until the ticket is dropped.
-    pub(crate) fn stay(self: &Arc<Self>) -> Ticket {
-        self.watchers.fetch_add(1, Ordering::Relaxed);
-        Ticket {
-            pressure: Arc::clone(self),
-            stays: true,
-        }
+    /// A request has been answered to its end.
+    pub(super) fn leave(&self, stays: bool) {
+        self.count(stays).fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn count(&self, stays: bool) -> &AtomicUsize {
+        if stays { &self.watchers } else { &self.requests }
     }
 
     /// Whether there are more requests that stay than are allowed, the one that asks included.
@@ -106,17 +95,6 @@ impl Pressure {
             self.lag.store(micros(late.min(before)), Ordering::Relaxed);
             before = late;
         }
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        let count = if self.stays {
-            &self.pressure.watchers
-        } else {
-            &self.pressure.requests
-        };
-        count.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -172,28 +150,31 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_under_way_until_its_ticket_is_dropped() {
+    fn a_request_is_under_way_until_it_leaves() {
         let pressure = pressure(2, 1, Duration::from_secs(1));
         assert_eq!(refused(&pressure), []);
-        let one = pressure.enter();
+        pressure.enter(false);
         assert_eq!(refused(&pressure), [Class::FullFetch]);
-        let two = pressure.enter();
+        pressure.enter(false);
         assert_eq!(refused(&pressure), CLASSES[..4]);
-        drop((one, two));
+        pressure.leave(false);
+        pressure.leave(false);
         assert_eq!(refused(&pressure), []);
     }
 
     #[test]
     fn who_stays_is_counted_apart() {
         let pressure = pressure(2, 2, Duration::from_secs(1));
-        let stay = [pressure.stay(), pressure.stay()];
+        pressure.enter(true);
+        pressure.enter(true);
         assert_eq!(refused(&pressure), []);
         assert!(!pressure.is_crowded());
-        let another = pressure.stay();
+        pressure.enter(true);
         assert!(pressure.is_crowded());
-        drop(another);
+        pressure.leave(true);
         assert!(!pressure.is_crowded());
-        drop(stay);
+        pressure.leave(true);
+        pressure.leave(true);
         assert_eq!(pressure.watchers.load(Ordering::Relaxed), 0);
     }
 }

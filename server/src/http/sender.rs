@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use eureka_http_api::Class;
 use eureka_replication::{NodeId, Sender};
-use http::{HeaderMap, HeaderName, Request};
+use http::{HeaderMap, HeaderName, Method, Request};
 
 /// The id that nodes of this kind send each other.
 const NODE: HeaderName = HeaderName::from_static("x-eureka-node");
@@ -43,7 +43,8 @@ pub(super) fn sender<B>(request: &Request<B>) -> Option<Sender> {
 
 /// Whether it is a batch, a repair, or a single request that is replicated.
 fn is_of_peer<B>(request: &Request<B>) -> bool {
-    Class::of(request.method(), request.uri().path()) == Class::Peer
+    // Batches and repairs are posted; what is replicated singly is mostly not.
+    (request.method() == Method::POST && Class::of(request.method(), request.uri().path()) == Class::Peer)
         || text(request.headers(), &REPLICATION) == Some("true")
 }
 

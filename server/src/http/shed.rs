@@ -8,10 +8,10 @@ use http::{Request, Response, Version};
 use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 
-use super::Body;
 use super::refusal::Refusal;
 use super::stack::Gate;
 use super::work::Work;
+use super::{Body, Received};
 
 /// See [`Pressure::sheds`](super::Pressure::sheds) for the order. Who wants to stay is refused besides when there are too
 /// many of those, unless it is to renew leases.
@@ -37,12 +37,11 @@ impl<S> Layer<S> for ShedLayer {
 
 impl<S> Shed<S> {
     /// Why a request is refused, if it is. The usual one pays for two looks at numbers.
-    fn refusal(&self, work: impl FnOnce() -> Work) -> Option<Refusal> {
+    fn refusal(&self, work: Work) -> Option<Refusal> {
         let (pressure, meters) = (&self.gate.front.pressure, &self.gate.front.meters);
         if !pressure.is_high() && !pressure.is_crowded() {
             return None;
         }
-        let work = work();
         // A stream of renewals that is refused for the sake of readers would cost leases.
         if work.stays && work.class != Class::Renewal && pressure.is_crowded() {
             meters.watchers_refused.increment(1);
@@ -55,9 +54,9 @@ impl<S> Shed<S> {
     }
 }
 
-impl<S, B> Service<Request<B>> for Shed<S>
+impl<S, B> Service<Request<Received<B>>> for Shed<S>
 where
-    S: Service<Request<B>, Response = Response<Body>>,
+    S: Service<Request<Received<B>>, Response = Response<Body>>,
 {
     type Response = Response<Body>;
     type Error = S::Error;
@@ -67,12 +66,12 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let is_grpc = self.gate.speaks.is_grpc(&request);
-        match self.refusal(|| Work::of(&request, is_grpc)) {
+    fn call(&mut self, request: Request<Received<B>>) -> Self::Future {
+        let work = request.body().work;
+        match self.refusal(work) {
             Some(refusal) => Shedding::Refused {
                 refusal,
-                is_grpc,
+                is_grpc: work.is_grpc,
                 version: request.version(),
             },
             None => Shedding::Admitted {

@@ -224,7 +224,11 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        let written = match slices {
+            // Most answers are one piece, and the kernel is told of one piece with less.
+            [slice] => Pin::new(&mut self.stream).poll_write(cx, slice),
+            slices => Pin::new(&mut self.stream).poll_write_vectored(cx, slices),
+        };
         self.wrote(written, cx)
     }
 

@@ -2,14 +2,13 @@
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, Response};
 use tower::{Service, ServiceBuilder};
 
-use super::guard::GuardLayer;
 use super::intake::IntakeLayer;
 use super::meter::MeterLayer;
 use super::shed::ShedLayer;
@@ -34,8 +33,6 @@ pub struct Front {
     pub(super) body_timeout: Duration,
     /// Bytes of the largest message of a call.
     pub(super) message_max: usize,
-    /// The last request id of ours.
-    pub(super) last_id: AtomicU64,
 }
 
 impl Front {
@@ -54,7 +51,6 @@ impl Front {
             bodies_max: limits.bodies,
             body_timeout: limits.body_timeout,
             message_max: limits.body,
-            last_id: AtomicU64::new(0),
         }
     }
 }
@@ -89,12 +85,11 @@ where
     };
     // A request passes them from the top down, its answer from the bottom up.
     ServiceBuilder::new()
-        // Outermost, so that it logs what the others answer, the 500 of the guard included.
-        .layer(TraceLayer(Arc::clone(front)))
-        // Counts every request that came in, refused ones too: they are load.
+        // Outermost, so that it logs what the others answer, the 500 after a panic included.
+        .layer(TraceLayer)
+        // Counts every request that came in, refused ones too: they are load. Above everything that works, so that nothing
+        // that panics takes the connection with it.
         .layer(MeterLayer(gate.clone()))
-        // Above everything that works, so that nothing that panics takes the connection with it.
-        .layer(GuardLayer(gate.clone()))
         // Before the body is received: refusing must cost nothing.
         .layer(ShedLayer(gate.clone()))
         // Innermost: only what is admitted is received, in time and within the common limit.

@@ -1,7 +1,6 @@
 //! The layer that names requests and logs them.
 
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Instant;
@@ -11,7 +10,7 @@ use pin_project_lite::pin_project;
 use tower::{Layer, Service};
 use tracing::{Level, debug, error};
 
-use super::{Body, Front};
+use super::Body;
 use crate::clock;
 
 /// Names a request in answers and log lines.
@@ -26,11 +25,10 @@ const ID_BYTES_MAX: usize = 128;
 /// A request id that a client sent is sent back. At level `debug` every request is logged, with an id of ours if it has
 /// none; otherwise only those that end in 500 or INTERNAL, and the frequent ones pay for a look at one header.
 #[derive(Clone, Debug)]
-pub(super) struct TraceLayer(pub(super) Arc<Front>);
+pub(super) struct TraceLayer;
 
 #[derive(Clone, Debug)]
 pub(super) struct Trace<S> {
-    front: Arc<Front>,
     inner: S,
 }
 
@@ -38,10 +36,7 @@ impl<S> Layer<S> for TraceLayer {
     type Service = Trace<S>;
 
     fn layer(&self, inner: S) -> Trace<S> {
-        Trace {
-            front: Arc::clone(&self.0),
-            inner,
-        }
+        Trace { inner }
     }
 }
 
@@ -63,16 +58,17 @@ where
             .get(REQUEST_ID)
             .filter(|id| id.len() <= ID_BYTES_MAX)
             .cloned();
-        let request_line = tracing::enabled!(Level::DEBUG).then(|| RequestLine {
-            method: request.method().clone(),
-            uri: request.uri().clone(),
-            started: clock::instant(),
+        let request_line = tracing::enabled!(Level::DEBUG).then(|| {
+            Box::new(RequestLine {
+                method: request.method().clone(),
+                uri: request.uri().clone(),
+                started: clock::instant(),
+            })
         });
         Tracing {
             inner: self.inner.call(request),
             id,
             request_line,
-            front: Arc::clone(&self.front),
         }
     }
 }
@@ -89,8 +85,7 @@ pin_project! {
         #[pin]
         inner: F,
         id: Option<HeaderValue>,
-        request_line: Option<RequestLine>,
-        front: Arc<Front>,
+        request_line: Option<Box<RequestLine>>,
     }
 }
 
@@ -103,8 +98,8 @@ impl<F: Future<Output = Result<Response<Body>, E>>, E> Future for Tracing<F> {
         if let Ok(response) = &mut answer {
             let broken = response.status().as_u16() == 500 || call_status(response) == Some(INTERNAL);
             if broken || this.request_line.is_some() {
-                this.id.get_or_insert_with(|| own_id(&this.front.last_id));
-                log(this.id.as_ref(), this.request_line.as_ref(), response, broken);
+                this.id.get_or_insert_with(own_id);
+                log(this.id.as_ref(), this.request_line.as_deref(), response, broken);
             }
             if let Some(id) = this.id.take() {
                 response.headers_mut().insert(REQUEST_ID, id);
@@ -114,8 +109,9 @@ impl<F: Future<Output = Result<Response<Body>, E>>, E> Future for Tracing<F> {
     }
 }
 
-fn own_id(last: &AtomicU64) -> HeaderValue {
-    HeaderValue::from(last.fetch_add(1, Ordering::Relaxed) + 1)
+fn own_id() -> HeaderValue {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    HeaderValue::from(LAST.fetch_add(1, Ordering::Relaxed) + 1)
 }
 
 fn call_status(response: &Response<Body>) -> Option<&[u8]> {

@@ -42,13 +42,15 @@ pub(super) struct Work {
     pub(super) class: Class,
     /// Whether it is there to wait: it counts for `limits.watchers`, and not as a request under way.
     pub(super) stays: bool,
+    /// Whether it is to be answered as gRPC answers.
+    pub(super) is_grpc: bool,
 }
 
 impl Work {
-    /// The work of a request, which [`Speaks::is_grpc`] was asked of.
-    pub(super) fn of<B>(request: &Request<B>, is_grpc: bool) -> Self {
+    /// The work of a request at an address that `speaks` so. Found out once for each request: the layers hand it on.
+    pub(super) fn of<B>(request: &Request<B>, speaks: Speaks) -> Self {
         let path = request.uri().path();
-        if is_grpc {
+        if speaks.is_grpc(request) {
             Self::of_call(path)
         } else {
             Self::of_request(request.method(), path)
@@ -64,6 +66,7 @@ impl Work {
         Self {
             class,
             stays: class == Class::Watch,
+            is_grpc: false,
         }
     }
 
@@ -83,7 +86,11 @@ impl Work {
                 path == "/grpc.health.v1.Health/Watch" || path.starts_with("/grpc.reflection."),
             ),
         };
-        Self { class, stays }
+        Self {
+            class,
+            stays,
+            is_grpc: true,
+        }
     }
 }
 
@@ -125,7 +132,11 @@ mod tests {
     #[test]
     fn calls_are_as_much_work_as_the_requests_that_do_the_same() {
         let registry = |method: &str| Work::of_call(&format!("/eureka.v1.Registry/{method}"));
-        let work = |class, stays| Work { class, stays };
+        let work = |class, stays| Work {
+            class,
+            stays,
+            is_grpc: true,
+        };
         assert_eq!(registry("Register"), work(Class::Registration, false));
         assert_eq!(registry("Cancel"), work(Class::Renewal, false));
         assert_eq!(registry("ListApplications"), work(Class::Read, false));
@@ -142,11 +153,11 @@ mod tests {
         }
         assert_eq!(
             Work::of_request(&Method::GET, "/api/v1/changes"),
-            work(Class::Watch, true)
+            Work {
+                is_grpc: false,
+                ..work(Class::Watch, true)
+            }
         );
-        assert_eq!(
-            Work::of_request(&Method::GET, "/lastn"),
-            work(Class::FullFetch, false)
-        );
+        assert_eq!(Work::of_request(&Method::GET, "/lastn").class, Class::FullFetch);
     }
 }

@@ -1,8 +1,10 @@
 //! Paths.
 
+use std::borrow::Cow;
+
 use eureka_registry_core::wire::{RepairKind, Route};
 
-fn instance(app: &str, id: &str) -> Option<Route> {
+fn instance<'a>(app: &'a str, id: &'a str) -> Option<Route<'a>> {
     Some(Route::Instance {
         app: app.into(),
         id: id.into(),
@@ -132,7 +134,7 @@ fn a_printed_route_is_parsed_again() {
         "v1.2-x_~",
         "delta",
     ] {
-        let (app, id) = ("A/ é".to_owned(), id.to_owned());
+        let (app, id) = (Cow::Borrowed("A/ é"), Cow::Borrowed(id));
         for route in [
             Route::App { app: app.clone() },
             Route::Instance {

@@ -148,12 +148,12 @@ async fn look(asker: Asker, met: &mut Meetings, keys: &[InstanceKey]) {
         let Ok(met) = met else { continue };
         for key in keys {
             let route = Route::Instance {
-                app: key.app().to_string(),
-                id: key.id().to_string(),
+                app: (&**key.app()).into(),
+                id: (&**key.id()).into(),
             };
+            let target = target(&met.address, &route);
             let (server, key) = (met.address.clone(), key.clone());
             questions.push(async move {
-                let target = target(&server, &route);
                 let reply = asker.get(&server, &target, JSON, 0).await.ok()?;
                 let at = reply.received;
                 let seen = read::single(&reply)?;
@@ -169,16 +169,15 @@ async fn look(asker: Asker, met: &mut Meetings, keys: &[InstanceKey]) {
 }
 
 async fn look_by_id(asker: Asker, met: &mut Meetings, key: &InstanceKey) {
-    let route = Arc::new(Route::InstanceById {
-        id: key.id().to_string(),
-    });
+    let route = Route::InstanceById {
+        id: (&**key.id()).into(),
+    };
     let questions: Vec<_> = met
         .iter()
         .flatten()
         .map(|met| {
-            let (server, route) = (met.address.clone(), Arc::clone(&route));
+            let (server, target) = (met.address.clone(), target(&met.address, &route));
             async move {
-                let target = target(&server, &route);
                 let reply = asker.get(&server, &target, JSON, 0).await.ok()?;
                 Some(read::single(&reply)??.key())
             }
@@ -191,7 +190,7 @@ async fn look_by_id(asker: Asker, met: &mut Meetings, key: &InstanceKey) {
 }
 
 /// A route below the path of this server's API.
-fn target(server: &PeerAddress, route: &Route) -> String {
+fn target(server: &PeerAddress, route: &Route<'_>) -> String {
     let printed = route.to_string();
     let below = printed.strip_prefix("/eureka").unwrap_or(&printed);
     format!("{}{below}", server.path)
