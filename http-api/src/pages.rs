@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
 
-use eureka_registry_core::Snapshot;
 use eureka_registry_core::wire::Codec;
+use eureka_registry_core::{Mono, Snapshot};
 use http::HeaderValue;
 use parking_lot::{Mutex, RwLock};
 
@@ -64,7 +64,12 @@ impl Pages {
     }
 
     /// The lists of `snapshot`, with every encoded page of those before that still stands. `version` names what they show.
-    pub(crate) fn listing(&self, snapshot: &Snapshot, version: impl FnOnce() -> Arc<str>) -> Arc<Listing> {
+    pub(crate) fn listing(
+        &self,
+        now: Mono,
+        snapshot: &Snapshot,
+        version: impl FnOnce() -> Arc<str>,
+    ) -> Arc<Listing> {
         if let Some(listing) = &*self.current.read()
             && listing.shows(snapshot)
         {
@@ -74,7 +79,7 @@ impl Pages {
         let (listing, old) = match &*current {
             Some(listing) if listing.shows(snapshot) => return Arc::clone(listing),
             before => {
-                let listing = Arc::new(self.made(snapshot, version(), before.as_deref()));
+                let listing = Arc::new(self.made(now, snapshot, version(), before.as_deref()));
                 (Arc::clone(&listing), current.replace(listing))
             }
         };
@@ -84,7 +89,7 @@ impl Pages {
         listing
     }
 
-    fn made(&self, snapshot: &Snapshot, name: Arc<str>, before: Option<&Listing>) -> Listing {
+    fn made(&self, now: Mono, snapshot: &Snapshot, name: Arc<str>, before: Option<&Listing>) -> Listing {
         let late = |of: fn(&Listing) -> &Late| {
             let after = |listing| Late::after(of(listing), listing.snapshot.edition());
             before.map(after).unwrap_or_default()
@@ -100,7 +105,7 @@ impl Pages {
             snapshot: snapshot.clone(),
         };
         if listing.full.is_old(snapshot.edition()) {
-            listing.full();
+            listing.full(now);
         }
         if listing.delta.is_old(snapshot.edition()) {
             listing.delta();
@@ -148,11 +153,20 @@ impl Listing {
         self.snapshot.edition() == snapshot.edition()
     }
 
-    /// All instances.
-    pub(crate) fn full(&self) -> &Arc<Sequence> {
-        let pages = self.snapshot.pages();
-        self.full
-            .get(|before| Sequence::new(&self.encoder, FULL_VERSION, &self.hash, pages, before))
+    /// All instances. What is encoded in forms that nobody asks for any more is not taken over from the list before.
+    pub(crate) fn full(&self, now: Mono) -> &Arc<Sequence> {
+        let make = |before: Option<&Sequence>| {
+            let unused = self.encoder.unused(now);
+            Sequence::new(
+                &self.encoder,
+                FULL_VERSION,
+                &self.hash,
+                self.snapshot.pages(),
+                before,
+                &unused,
+            )
+        };
+        self.full.get(make)
     }
 
     /// What changed lately.
@@ -160,7 +174,7 @@ impl Listing {
         let pages = self.snapshot.delta_pages();
         let version = || Version::Counted(Arc::clone(&self.deltas));
         self.delta
-            .get(|before| Sequence::new(&self.encoder, version(), &self.hash, pages, before))
+            .get(|before| Sequence::new(&self.encoder, version(), &self.hash, pages, before, &[]))
     }
 
     /// The `ETag` of these lists; there is none if the node's id cannot stand in a header.

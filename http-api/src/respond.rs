@@ -221,18 +221,19 @@ impl Api {
     /// The lists of the node and these regions, unless reads are held. Everything in one answer comes from one listing.
     pub(crate) fn lists(&self, set: Set) -> Result<Lists, Refusal> {
         let snapshot = self.readable()?;
+        let now = self.registry().now().mono;
         let regions = self.config().regions.as_ref();
         let merged = regions.and_then(|regions| Some((regions, regions.merged(set, self.encoder())?)));
         Ok(match merged {
             None => Lists {
                 listing: {
                     let version = || snapshot.version().to_string().into();
-                    self.0.pages.listing(&snapshot, version)
+                    self.0.pages.listing(now, &snapshot, version)
                 },
                 merged: None,
             },
             Some((regions, merged)) => Lists {
-                listing: merged.listing(self.registry().now().mono, regions, &snapshot),
+                listing: merged.listing(now, regions, &snapshot),
                 merged: Some(merged),
             },
         })

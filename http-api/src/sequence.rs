@@ -15,7 +15,7 @@ use eureka_registry_core::Page;
 use eureka_registry_core::wire::{self, Boundary, Codec};
 
 use crate::body::Body;
-use crate::encoder::{Encoder, Room};
+use crate::encoder::{Encoder, Form, Room};
 use crate::gzip::{self, Segment};
 
 /// One list, in every codec that was asked for.
@@ -25,20 +25,19 @@ pub(crate) struct Sequence {
     hash: Arc<str>,
     version: Version,
     pages: Box<[Arc<EncodedPage>]>,
-    plain: [Form; 4],
-    packed: [Form; 4],
+    whole: [Whole; Form::COUNT],
 }
 
-/// One encoded form of a list.
+/// What is known of all pages together, in one form.
 #[derive(Debug, Default)]
-struct Form {
+struct Whole {
     ends: OnceLock<Ends>,
     /// Length of the whole, once every page is encoded.
     len: OnceLock<u64>,
     /// Whether somebody asked for it already.
     asked: AtomicBool,
     /// All of it in one piece.
-    whole: OnceLock<Bytes>,
+    bytes: OnceLock<Bytes>,
 }
 
 /// What `versions__delta` says.
@@ -66,13 +65,14 @@ const WHOLE_MAX: u64 = 8 << 20;
 const STORED_HEADER: usize = 5;
 
 impl Sequence {
-    /// The list of these pages, taking over what is encoded of the list before it.
+    /// The list of these pages, taking over what is encoded of the list before it, but not in `unused` forms.
     pub(crate) fn new<'a>(
         encoder: &Arc<Encoder>,
         version: Version,
         hash: &Arc<str>,
         pages: impl Iterator<Item = &'a Arc<Page>>,
         before: Option<&Self>,
+        unused: &[Form],
     ) -> Self {
         let mut known: HashMap<(u64, Boundary), &Arc<EncodedPage>> = before
             .iter()
@@ -86,6 +86,7 @@ impl Sequence {
                 let boundary = boundary(last_app, page);
                 last_app = page.instances().last().map(|view| &*view.instance.app);
                 match known.remove(&(page.number(), boundary)) {
+                    Some(known) if known.has_any(unused) => Arc::new(known.without(unused)),
                     Some(known) => Arc::clone(known),
                     None => Arc::new(EncodedPage::new(encoder, page, boundary)),
                 }
@@ -96,8 +97,7 @@ impl Sequence {
             hash: Arc::clone(hash),
             version,
             pages,
-            plain: Default::default(),
-            packed: Default::default(),
+            whole: Default::default(),
         }
     }
 
@@ -107,18 +107,17 @@ impl Sequence {
     }
 
     /// The whole list as the body of an answer.
-    pub(crate) fn body(self: &Arc<Self>, codec: Codec, gzip: bool) -> Body {
-        let form = self.form(codec, gzip);
-        if let Some(whole) = form.whole.get() {
-            return whole.clone().into();
+    pub(crate) fn body(self: &Arc<Self>, form: Form) -> Body {
+        let whole = self.whole(form);
+        if let Some(bytes) = whole.bytes.get() {
+            return bytes.clone().into();
         }
-        let len = self.encoded_len(codec, gzip);
-        let asked = form.asked.swap(true, Ordering::Relaxed);
+        let len = self.encoded_len(form);
+        let asked = whole.asked.swap(true, Ordering::Relaxed);
         let pages = ListBody {
             left: len,
             list: Arc::clone(self),
-            codec,
-            gzip,
+            form,
             next: Piece::Head,
             encoded_before: false,
             sum: Hasher::new(),
@@ -129,39 +128,38 @@ impl Sequence {
             .filter(|len| *len <= most)
             .and_then(|len| self.encoder.room(usize::try_from(len).ok()?));
         match room {
-            Some(room) => form.whole.get_or_init(|| pages.joined(room)).clone().into(),
+            Some(room) => whole.bytes.get_or_init(|| pages.joined(room)).clone().into(),
             None => Body::list(pages),
         }
     }
 
-    fn form(&self, codec: Codec, gzip: bool) -> &Form {
-        let forms = if gzip { &self.packed } else { &self.plain };
-        &forms[codec as usize]
+    fn whole(&self, form: Form) -> &Whole {
+        &self.whole[form.index()]
     }
 
     /// Length of the whole body, `None` while pages are missing. One page may be encoded for it: after a small change nothing
     /// is missing then.
-    fn encoded_len(&self, codec: Codec, gzip: bool) -> Option<u64> {
-        let form = self.form(codec, gzip);
-        if let Some(len) = form.len.get() {
+    fn encoded_len(&self, form: Form) -> Option<u64> {
+        let whole = self.whole(form);
+        if let Some(len) = whole.len.get() {
             return Some(*len);
         }
-        let mut missing = self.pages.iter().filter(|page| page.len(codec, gzip).is_none());
+        let mut missing = self.pages.iter().filter(|page| page.len(form).is_none());
         if let (Some(page), None) = (missing.next(), missing.next()) {
-            page.encode_as(codec, gzip);
+            page.encode_as(form);
         }
-        let pages: Option<usize> = self.pages.iter().map(|page| page.len(codec, gzip)).sum();
-        let plain = self.plain_ends(codec);
+        let pages: Option<usize> = self.pages.iter().map(|page| page.len(form)).sum();
+        let plain = self.plain_ends(form.codec);
         let mut ends = plain.head.len() + plain.tail.len();
-        if gzip {
+        if form.gzip {
             ends += gzip::HEADER.len() + 2 * STORED_HEADER + gzip::END_LEN;
         }
         let len = (pages? + ends) as u64;
-        Some(*form.len.get_or_init(|| len))
+        Some(*whole.len.get_or_init(|| len))
     }
 
     fn plain_ends(&self, codec: Codec) -> &Ends {
-        self.plain[codec as usize].ends.get_or_init(|| {
+        self.whole(Form { codec, gzip: false }).ends.get_or_init(|| {
             let (mut head, mut tail) = (Vec::new(), Vec::new());
             let counted;
             let version = match &self.version {
@@ -181,8 +179,12 @@ impl Sequence {
         })
     }
 
+    fn packed_ends(&self, codec: Codec) -> &OnceLock<Ends> {
+        &self.whole(Form { codec, gzip: true }).ends
+    }
+
     fn packed_head(&self, codec: Codec) -> Bytes {
-        if let Some(ends) = self.packed[codec as usize].ends.get() {
+        if let Some(ends) = self.packed_ends(codec).get() {
             return ends.head.clone();
         }
         let mut head = gzip::HEADER.to_vec();
@@ -192,8 +194,7 @@ impl Sequence {
 
     /// The tail behind pages whose text has this checksum and length.
     fn packed_tail(&self, codec: Codec, pages: &Hasher, pages_len: u64) -> Bytes {
-        let ends = &self.packed[codec as usize].ends;
-        let ends = ends.get_or_init(|| {
+        let ends = self.packed_ends(codec).get_or_init(|| {
             let plain = self.plain_ends(codec);
             let mut sum = gzip::sum(&plain.head);
             sum.combine(pages);
@@ -242,22 +243,46 @@ impl EncodedPage {
     }
 
     /// Encoded length, if it is encoded.
-    fn len(&self, codec: Codec, gzip: bool) -> Option<usize> {
-        if gzip {
-            self.packed[codec as usize]
+    fn len(&self, form: Form) -> Option<usize> {
+        if form.gzip {
+            self.packed[form.codec as usize]
                 .get()
                 .map(|(segment, _)| segment.bytes.len())
         } else {
-            self.plain[codec as usize].get().map(Bytes::len)
+            self.plain[form.codec as usize].get().map(Bytes::len)
         }
     }
 
-    fn encode_as(&self, codec: Codec, gzip: bool) {
-        if gzip {
-            self.packed(codec);
+    fn encode_as(&self, form: Form) {
+        if form.gzip {
+            self.packed(form.codec);
         } else {
-            self.plain(codec);
+            self.plain(form.codec);
         }
+    }
+
+    fn has_any(&self, forms: &[Form]) -> bool {
+        forms.iter().any(|form| self.len(*form).is_some())
+    }
+
+    /// The same page, encoded in the other forms only.
+    fn without(&self, forms: &[Form]) -> Self {
+        let page = Self::new(&self.encoder, &self.page, self.boundary);
+        let others = Form::all().filter(|form| !forms.contains(form));
+        for form in others {
+            let index = form.codec as usize;
+            let taken_over = if form.gzip {
+                let packed = self.packed[index].get();
+                packed.is_some_and(|packed| page.packed[index].set(packed.clone()).is_ok())
+            } else {
+                let plain = self.plain[index].get();
+                plain.is_some_and(|plain| page.plain[index].set(plain.clone()).is_ok())
+            };
+            if taken_over && let Some(len) = page.len(form) {
+                self.encoder.take_over(len);
+            }
+        }
+        page
     }
 
     fn plain(&self, codec: Codec) -> Bytes {
@@ -266,7 +291,9 @@ impl EncodedPage {
             return bytes.clone();
         }
         let bytes = Bytes::from(self.encode(codec));
-        self.keep(cell, bytes.clone(), bytes.len());
+        if self.encoder.reserve_plain(bytes.len()) {
+            self.keep(cell, bytes.clone(), bytes.len());
+        }
         bytes
     }
 
@@ -281,7 +308,9 @@ impl EncodedPage {
             Some(text) => segment_of(text),
             None => segment_of(&self.encode(codec)),
         };
-        self.keep(cell, packed.clone(), packed.0.bytes.len());
+        if self.encoder.reserve(packed.0.bytes.len()) {
+            self.keep(cell, packed.clone(), packed.0.bytes.len());
+        }
         packed
     }
 
@@ -293,9 +322,9 @@ impl EncodedPage {
         text
     }
 
-    /// Keeps an encoded form if there is room, and if nobody else kept it in the meantime.
+    /// Keeps an encoded form for which there is room, if nobody else kept it in the meantime.
     fn keep<T>(&self, cell: &OnceLock<T>, form: T, len: usize) {
-        if self.encoder.reserve(len) && cell.set(form).is_err() {
+        if cell.set(form).is_err() {
             self.encoder.release(len);
         }
     }
@@ -303,9 +332,7 @@ impl EncodedPage {
 
 impl Drop for EncodedPage {
     fn drop(&mut self) {
-        let lens = Codec::ALL
-            .into_iter()
-            .flat_map(|codec| [false, true].map(|gzip| self.len(codec, gzip).unwrap_or_default()));
+        let lens = Form::all().filter_map(|form| self.len(form));
         self.encoder.release(lens.sum());
     }
 }
@@ -314,8 +341,7 @@ impl Drop for EncodedPage {
 #[derive(Debug)]
 pub(crate) struct ListBody {
     list: Arc<Sequence>,
-    codec: Codec,
-    gzip: bool,
+    form: Form,
     next: Piece,
     /// Bytes still to come, if every page was encoded at the start.
     left: Option<u64>,
@@ -339,7 +365,7 @@ impl ListBody {
         if let Piece::Page(position) = self.next
             && let Some(page) = self.list.pages.get(position)
         {
-            let missing = page.len(self.codec, self.gzip).is_none();
+            let missing = page.len(self.form).is_none();
             if missing && self.encoded_before {
                 self.encoded_before = false;
                 cx.waker().wake_by_ref();
@@ -373,24 +399,24 @@ impl ListBody {
     }
 
     fn take(&mut self) -> Option<Bytes> {
-        let list = &self.list;
+        let (list, Form { codec, gzip }) = (&self.list, self.form);
         match self.next {
             Piece::Head => {
                 self.next = Piece::Page(0);
-                Some(if self.gzip {
-                    list.packed_head(self.codec)
+                Some(if gzip {
+                    list.packed_head(codec)
                 } else {
-                    list.plain_ends(self.codec).head.clone()
+                    list.plain_ends(codec).head.clone()
                 })
             }
             Piece::Page(position) => match list.pages.get(position) {
                 Some(page) => {
                     self.next = Piece::Page(position + 1);
-                    if !self.gzip {
-                        return Some(page.plain(self.codec));
+                    if !gzip {
+                        return Some(page.plain(codec));
                     }
-                    let (segment, len) = page.packed(self.codec);
-                    if list.packed[self.codec as usize].ends.get().is_none() {
+                    let (segment, len) = page.packed(codec);
+                    if list.packed_ends(codec).get().is_none() {
                         self.sum.combine(&segment.sum);
                         self.len += len as u64;
                     }
@@ -398,10 +424,10 @@ impl ListBody {
                 }
                 None => {
                     self.next = Piece::Done;
-                    Some(if self.gzip {
-                        list.packed_tail(self.codec, &self.sum, self.len)
+                    Some(if gzip {
+                        list.packed_tail(codec, &self.sum, self.len)
                     } else {
-                        list.plain_ends(self.codec).tail.clone()
+                        list.plain_ends(codec).tail.clone()
                     })
                 }
             },

@@ -9,6 +9,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use crate::Answer;
 use crate::body::Body;
 use crate::call::{Call, Part};
+use crate::encoder::Form;
 use crate::limiter::Target;
 use crate::negotiate;
 use crate::outcome::{self, Refusal};
@@ -21,14 +22,16 @@ use crate::selections::{Kind, Selections};
 pub(crate) fn applications(call: &Call<'_>) -> Result<Answer, Refusal> {
     call.charge(Target::FullFetch)?;
     let list = List::asked_for(call, Part::List, regions_named(call)?)?;
-    list.answer(|| list.lists.listing.full().body(list.codec, list.gzip))
+    let (now, form) = (call.registry().now().mono, list.form());
+    call.api.encoder().asked(now, form);
+    list.answer(|| list.lists.listing.full(now).body(form))
 }
 
 /// GET `apps/delta`
 pub(crate) fn delta(call: &Call<'_>) -> Result<Answer, Refusal> {
     call.charge(Target::Delta)?;
     let list = List::asked_for(call, Part::List, regions_named(call)?)?;
-    list.answer(|| list.lists.listing.delta().body(list.codec, list.gzip))
+    list.answer(|| list.lists.listing.delta().body(list.form()))
 }
 
 /// GET `apps/{app}`
@@ -112,6 +115,13 @@ impl<'a> List<'a> {
             codec,
             gzip,
         })
+    }
+
+    fn form(&self) -> Form {
+        Form {
+            codec: self.codec,
+            gzip: self.gzip,
+        }
     }
 
     fn selections(&self) -> &Selections {

@@ -68,7 +68,7 @@ impl Merged {
         state.follow(sources);
         let snapshot = state.mirror.snapshot();
         drop(state);
-        self.pages.listing(&snapshot, || version.into())
+        self.pages.listing(now, &snapshot, || version.into())
     }
 }
 

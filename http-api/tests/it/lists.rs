@@ -182,6 +182,54 @@ fn whole_lists_take_no_room_that_pages_need() {
 }
 
 #[test]
+fn plain_pages_leave_room_for_compressed_ones() {
+    let fixture = Fixture::new();
+    many(&fixture);
+    let [plain, packed] = ["identity", "gzip"].map(|coding| fetch(&fixture, CODECS[0], coding).body.len());
+    let mut config = Config::new("boot");
+    // The plain ones would not leave room for any.
+    config.limits.encoded = plain + packed / 2;
+    let fixture = Fixture::with(config);
+    many(&fixture);
+    fetch(&fixture, CODECS[0], "identity");
+    assert!(
+        !fetch(&fixture, CODECS[0], "identity").len_known,
+        "some pages are not kept"
+    );
+    fetch(&fixture, CODECS[0], "gzip");
+    assert!(fetch(&fixture, CODECS[0], "gzip").len_known);
+}
+
+#[test]
+fn forms_that_nobody_asks_for_are_let_go() {
+    let fixture = Fixture::new();
+    let lasting = json!({"leaseInfo": {"renewalIntervalInSecs": 600, "durationInSecs": 1800}});
+    for number in 0..300 {
+        let (app, id) = (format!("APP{}", number / 45), format!("i{number:03}"));
+        fixture.post(&app, &instance_with(&app, &id, &lasting));
+    }
+    let xml = fetch(&fixture, CODECS[2], "identity").body.len();
+    fetch(&fixture, CODECS[0], "gzip");
+    let left_after = |minutes: u64, status: &str| {
+        fixture.advance(Duration::from_secs(60 * minutes));
+        fixture.put(&format!("apps/APP3/i150/status?value={status}"));
+        assert!(
+            fetch(&fixture, CODECS[0], "gzip").len_known,
+            "the form in use is still there"
+        );
+        fixture.api.encoded_bytes()
+    };
+    let after_nine = left_after(9, "DOWN");
+    assert!(
+        after_nine > xml / 3,
+        "{after_nine}: pages without a change are still there, of {xml} bytes"
+    );
+    let after_eleven = left_after(2, "UP");
+    assert!(after_eleven < xml / 4, "{after_eleven}");
+    assert!(!fetch(&fixture, CODECS[2], "identity").len_known);
+}
+
+#[test]
 fn a_change_encodes_one_page() {
     let fixture = Fixture::new();
     many(&fixture);
