@@ -12,6 +12,7 @@ mod codegen;
 mod conformance;
 mod connection;
 mod fuzz;
+mod instructions;
 mod mutants;
 mod readme;
 mod sim;
@@ -44,6 +45,7 @@ enum Task {
     Codegen(codegen::Arguments),
     Conformance(conformance::Arguments),
     Fuzz(fuzz::Arguments),
+    Instructions(instructions::Arguments),
     Mutants(mutants::Arguments),
     Readme(readme::Arguments),
     Sim(sim::Arguments),
@@ -58,6 +60,7 @@ fn main() -> ExitCode {
         Task::Codegen(arguments) => codegen::run(&arguments),
         Task::Conformance(arguments) => conformance::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
+        Task::Instructions(arguments) => instructions::run(&arguments),
         Task::Mutants(arguments) => mutants::run(&arguments),
         Task::Readme(arguments) => readme::run(&arguments),
         Task::Sim(arguments) => sim::run(&arguments),

@@ -131,7 +131,7 @@ fn unreached_files(tree: &Tree, violations: &mut Vec<Violation>) {
     for (file, _) in tree.rust() {
         let (directory, inside) = file.place();
         let is_root = ["build.rs", "src/lib.rs", "src/main.rs", "tests/it/main.rs"].contains(&inside)
-            || ["src/bin/", "examples/", "benches/", "fuzz/"]
+            || ["src/bin/", "examples/", "benches/", "fuzz/", "instructions/"]
                 .iter()
                 .any(|folder| inside.starts_with(folder))
             || inside.contains("/drivers/");
