@@ -9,6 +9,7 @@ mod client;
 mod core;
 mod limit;
 mod load;
+mod open_loop;
 mod report;
 mod scale;
 mod subject;
