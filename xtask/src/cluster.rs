@@ -14,7 +14,7 @@ mod propagation;
 mod regions;
 mod relay;
 mod restart;
-mod servers;
+pub(crate) mod servers;
 mod storm;
 mod watch;
 

@@ -1,107 +1,69 @@
-//! The load generator: a closed loop on keep-alive connections, all on one thread so that it takes one core at most.
+//! What wrk cannot do: a given number of requests, and registrations at a steady pace beside it.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::{Result, anyhow, ensure};
+use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
 use super::workload::{Fleet, Operation};
 use crate::connection::Connection;
 use crate::stopwatch::Stopwatch;
 
-/// A delta without an instance is shorter, one with an instance longer.
-const EMPTY_DELTA_BYTES_MAX: usize = 300;
-
 /// Room for a good part of a full fetch, so that reading it takes few calls.
 const BUFFER: usize = 256 * 1024;
-
-/// A generation has room for so many registrations of one instance, each newer than the last.
-const PASSES: u64 = 1_000_000;
-
-/// One operation, asked over and over.
-#[derive(Clone)]
-pub(super) struct Load {
-    pub(super) address: SocketAddr,
-    pub(super) operation: Operation,
-    pub(super) fleet: Fleet,
-    pub(super) connections: usize,
-    /// Registrations of a greater generation are newer.
-    pub(super) generation: u64,
-}
+/// Between two registrations of `Changes`.
+const CHANGE_EVERY: Duration = Duration::from_millis(10);
 
 /// What came back.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     pub(super) count: u64,
-    /// Answers that were no 2xx.
-    pub(super) refused: u64,
-    pub(super) body_bytes: u64,
     pub(super) seconds: f64,
-    /// In microseconds, sorted.
-    latencies: Vec<u32>,
 }
 
-impl Answers {
-    /// The latency in microseconds that this share of the answers did not exceed.
-    pub(super) fn quantile(&self, share: f64) -> u32 {
-        let last = self.latencies.len().saturating_sub(1);
-        self.latencies
-            .get((last as f64 * share) as usize)
-            .copied()
-            .unwrap_or_default()
-    }
+/// A runtime on this thread.
+pub(super) fn runtime() -> Result<Runtime> {
+    Ok(Builder::new_current_thread().enable_all().build()?)
 }
 
-impl Load {
-    pub(super) async fn run(&self, duration: Duration) -> Result<Answers> {
-        let mut connections = JoinSet::new();
-        let stopwatch = Stopwatch::start();
-        for first in 0..self.connections {
-            let load = self.clone();
-            connections.spawn(async move { load.connection(first, duration).await });
-        }
-        let mut all = Answers::default();
-        while let Some(done) = connections.join_next().await {
-            let answers = done??;
-            all.count += answers.count;
-            all.refused += answers.refused;
-            all.body_bytes += answers.body_bytes;
-            all.latencies.extend(answers.latencies);
-        }
-        all.seconds = stopwatch.elapsed().as_secs_f64();
-        all.latencies.sort_unstable();
-        Ok(all)
+/// Sends so many requests in their turn, on several connections at once, and expects every answer to be a 2xx.
+pub(super) async fn exchange_all(
+    address: SocketAddr,
+    requests: Vec<Vec<u8>>,
+    count: usize,
+    connections: usize,
+) -> Result<Answers> {
+    let (requests, next) = (Arc::new(requests), Arc::new(AtomicUsize::new(0)));
+    let mut tasks = JoinSet::new();
+    let stopwatch = Stopwatch::start();
+    for _ in 0..connections {
+        let (requests, next) = (Arc::clone(&requests), Arc::clone(&next));
+        tasks.spawn(async move {
+            let mut connection = Connection::open(address, BUFFER).await?;
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= count {
+                    return Ok(());
+                }
+                let answer = connection
+                    .exchange(&requests[number % requests.len()], None)
+                    .await?;
+                ensure!((200..300).contains(&answer.status), "answered {}", answer.status);
+            }
+        });
     }
-
-    async fn connection(&self, first: usize, duration: Duration) -> Result<Answers> {
-        let mut connection = Connection::open(self.address, BUFFER).await?;
-        let mut answers = Answers::default();
-        let mut request = Vec::new();
-        let stopwatch = Stopwatch::start();
-        let mut sent = Duration::ZERO;
-        let mut number = first;
-        while sent < duration {
-            request.clear();
-            // Every pass over the fleet is a generation of its own.
-            let generation = self.generation * PASSES + (number / self.fleet.instances) as u64;
-            self.operation.write(
-                &self.fleet,
-                number % self.fleet.instances,
-                generation,
-                &mut request,
-            );
-            let answer = connection.exchange(&request, None).await?;
-            let now = stopwatch.elapsed();
-            answers.count += 1;
-            answers.refused += u64::from(!(200..300).contains(&answer.status));
-            answers.body_bytes += answer.body_bytes;
-            answers.latencies.push((now - sent).as_micros() as u32);
-            sent = now;
-            number += self.connections;
-        }
-        Ok(answers)
+    while let Some(done) = tasks.join_next().await {
+        done??;
     }
+    Ok(Answers {
+        count: count as u64,
+        seconds: stopwatch.elapsed().as_secs_f64(),
+    })
 }
 
 pub(super) async fn register_all(address: SocketAddr, fleet: &Fleet) -> Result<()> {
@@ -115,43 +77,13 @@ pub(super) async fn register_some(
     count: usize,
     generation: u64,
 ) -> Result<()> {
-    let mut connection = Connection::open(address, BUFFER).await?;
-    let mut request = Vec::new();
+    let mut requests = Vec::new();
     for instance in 0..count {
-        request.clear();
-        Operation::Register.write(fleet, instance, generation * PASSES, &mut request);
-        let answer = connection.exchange(&request, None).await?;
-        ensure!(
-            (200..300).contains(&answer.status),
-            "registration: {}",
-            answer.status
-        );
+        let mut request = Vec::new();
+        Operation::Register.write(fleet, instance, generation, &mut request);
+        requests.push(request);
     }
-    Ok(())
-}
-
-/// Registers a changed instance every 10 ms, until it is aborted.
-pub(super) async fn keep_registering(address: SocketAddr, fleet: Fleet, generation: u64) -> Result<()> {
-    let mut connection = Connection::open(address, BUFFER).await?;
-    let mut ticks = tokio::time::interval(Duration::from_millis(10));
-    let mut request = Vec::new();
-    for number in 0.. {
-        ticks.tick().await;
-        request.clear();
-        let instance = number * 7_919 % fleet.instances;
-        Operation::Register.write(
-            &fleet,
-            instance,
-            generation * PASSES + number as u64,
-            &mut request,
-        );
-        let answer = connection.exchange(&request, None).await?;
-        ensure!(
-            (200..300).contains(&answer.status),
-            "registration: {}",
-            answer.status
-        );
-    }
+    exchange_all(address, requests, count, 4).await?;
     Ok(())
 }
 
@@ -168,16 +100,51 @@ pub(super) async fn fetch(address: SocketAddr, operation: Operation, fleet: &Fle
     Ok(body)
 }
 
-/// Waits until what changed before has left the delta.
-pub(super) async fn wait_for_empty_delta(address: SocketAddr, fleet: &Fleet) -> Result<()> {
-    let stopwatch = Stopwatch::start();
-    let mut length = usize::MAX;
-    while stopwatch.elapsed() < Duration::from_secs(60) {
-        length = fetch(address, Operation::DeltaGzip, fleet).await?.len();
-        if length < EMPTY_DELTA_BYTES_MAX {
-            return Ok(());
-        }
-        tokio::time::sleep(Duration::from_millis(200)).await;
+/// A hundred registrations of changed instances a second, until they are asked to end.
+pub(super) struct Changes {
+    end: Arc<AtomicBool>,
+    thread: JoinHandle<Result<()>>,
+}
+
+impl Changes {
+    pub(super) fn begin(address: SocketAddr, fleet: Fleet, generation: u64) -> Self {
+        let end = Arc::new(AtomicBool::new(false));
+        let thread = thread::spawn({
+            let end = Arc::clone(&end);
+            move || runtime()?.block_on(keep_registering(address, fleet, generation, &end))
+        });
+        Self { end, thread }
     }
-    bail!("the delta stays at {length} bytes")
+
+    /// An error if one of them was refused.
+    pub(super) fn end(self) -> Result<()> {
+        self.end.store(true, Ordering::Relaxed);
+        self.thread
+            .join()
+            .map_err(|_| anyhow!("the registrations meanwhile failed"))?
+    }
+}
+
+async fn keep_registering(
+    address: SocketAddr,
+    fleet: Fleet,
+    generation: u64,
+    end: &AtomicBool,
+) -> Result<()> {
+    let mut connection = Connection::open(address, BUFFER).await?;
+    let mut ticks = tokio::time::interval(CHANGE_EVERY);
+    let mut request = Vec::new();
+    let changed = (0..).zip(fleet.shuffled().cycle());
+    for (number, instance) in changed.take_while(|_| !end.load(Ordering::Relaxed)) {
+        ticks.tick().await;
+        request.clear();
+        Operation::Register.write(&fleet, instance, generation + number, &mut request);
+        let answer = connection.exchange(&request, None).await?;
+        ensure!(
+            (200..300).contains(&answer.status),
+            "a registration meanwhile: {}",
+            answer.status
+        );
+    }
+    Ok(())
 }

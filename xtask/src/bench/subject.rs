@@ -3,15 +3,50 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use rustix::process::{Pid, Signal};
 
 use crate::stopwatch::Stopwatch;
 
-const START_MAX: Duration = Duration::from_secs(20);
+const START_MAX: Duration = Duration::from_secs(120);
+const ANSWER_MAX: Duration = Duration::from_secs(5);
+
+/// Whose server.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, clap::ValueEnum)]
+pub(super) enum Kind {
+    /// The server of this project
+    Eureka,
+    /// hyper alone
+    Limit,
+    /// Spring's, with its default settings
+    Java,
+    /// Spring's, without the copy that its lists are read from for 30 s
+    JavaFresh,
+    /// r-nacos: another registry in Rust, with an API of its own
+    RNacos,
+}
+
+impl Kind {
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Eureka => "eureka",
+            Self::Limit => "limit",
+            Self::Java => "java",
+            Self::JavaFresh => "java-fresh",
+            Self::RNacos => "r-nacos",
+        }
+    }
+
+    /// Whether it runs on a virtual machine, which needs long until it is as fast as it gets.
+    pub(super) const fn warms_up(self) -> bool {
+        matches!(self, Self::Java | Self::JavaFresh)
+    }
+}
 
 /// A server that was started for the measurement; dropping it ends the process.
 pub(super) struct Subject {
@@ -22,9 +57,24 @@ pub(super) struct Subject {
     process: Child,
 }
 
+/// While it lives a subject runs; then it is stopped, so that it takes nothing of the machine from those whose turn it is.
+pub(super) struct Turn<'a>(&'a Subject);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // It fails only if the process has ended; whoever asks it next will notice.
+        let _ = self.0.signal(Signal::STOP);
+    }
+}
+
 impl Subject {
-    /// Starts `eureka serve` and says how long it took to its first answer.
+    /// Starts `eureka serve` and says how long it took until it lived.
     pub(super) fn server(program: &Path, settings: &[String]) -> Result<(Self, Duration)> {
+        Self::server_until(program, settings, "/health/live")
+    }
+
+    /// Starts `eureka serve` and says how long it took until it answered `GET path` with 200.
+    pub(super) fn server_until(program: &Path, settings: &[String], path: &str) -> Result<(Self, Duration)> {
         let [address, grpc] = [free_address()?, free_address()?];
         let mut command = Command::new(program);
         command.args([
@@ -42,18 +92,24 @@ impl Subject {
         for setting in settings {
             command.args(["--set", setting]);
         }
-        Self::start("eureka", [address, grpc], &mut command, "/health/live")
+        Self::start("eureka", [address, grpc], &mut command, path)
     }
 
     /// Starts this program as the limit.
     pub(super) fn limit(files: &[PathBuf]) -> Result<Self> {
+        Ok(Self::timed_limit(files)?.0)
+    }
+
+    /// The same, and how long it took to its first answer.
+    pub(super) fn timed_limit(files: &[PathBuf]) -> Result<(Self, Duration)> {
         let address = free_address()?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["bench", "limit", &address.to_string()]).args(files);
-        Ok(Self::start("limit", [address; 2], &mut command, "/")?.0)
+        Self::start("limit", [address; 2], &mut command, "/")
     }
 
-    fn start(
+    /// Starts a command that will answer `GET path` at the address with 200, and says how long it took to that.
+    pub(super) fn start(
         name: &'static str,
         [address, grpc]: [SocketAddr; 2],
         command: &mut Command,
@@ -64,7 +120,8 @@ impl Subject {
         let stopwatch = Stopwatch::start();
         let process = command
             .current_dir(std::env::temp_dir())
-            .stdout(Stdio::null())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
             .stderr(log);
         let process = process.spawn().with_context(|| format!("{command:?}"))?;
         let mut subject = Self {
@@ -85,8 +142,15 @@ impl Subject {
         Ok((subject, stopwatch.elapsed()))
     }
 
-    pub(super) fn is_limit(&self) -> bool {
-        self.name == "limit"
+    /// Lets it run until the turn is dropped.
+    pub(super) fn turn(&self) -> Result<Turn<'_>> {
+        self.signal(Signal::CONT)?;
+        Ok(Turn(self))
+    }
+
+    fn signal(&self, signal: Signal) -> Result<()> {
+        let process = Pid::from_child(&self.process);
+        rustix::process::kill_process(process, signal).with_context(|| format!("{}: {signal:?}", self.name))
     }
 
     pub(super) fn resident_bytes(&self) -> Result<u64> {
@@ -131,7 +195,7 @@ impl Memory {
     }
 }
 
-/// CPU time of a subject, of this process and of the whole machine, in seconds.
+/// CPU time of a subject, of this process with the generators that it ran, and of the whole machine, in seconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
     pub(super) server: f64,
@@ -143,7 +207,7 @@ impl Usage {
     pub(super) fn of(subject: &Subject) -> Result<Self> {
         Ok(Self {
             server: process_seconds(subject.process.id())?,
-            generator: process_seconds(std::process::id())?,
+            generator: own_seconds()?,
             machine: machine_seconds()?,
         })
     }
@@ -174,7 +238,7 @@ fn log_path(name: &str) -> PathBuf {
     crate::root().join("target").join(format!("bench-{name}.log"))
 }
 
-fn free_address() -> Result<SocketAddr> {
+pub(super) fn free_address() -> Result<SocketAddr> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?)
 }
 
@@ -182,19 +246,31 @@ fn answers(address: SocketAddr, path: &str) -> bool {
     let Ok(mut stream) = TcpStream::connect(address) else {
         return false;
     };
-    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let request = format!(
+        "GET {path} HTTP/1.1\r\nHost: localhost\r\nAccept: application/json\r\nConnection: close\r\n\r\n"
+    );
     let mut answer = Vec::new();
-    stream.write_all(request.as_bytes()).is_ok()
+    stream.set_read_timeout(Some(ANSWER_MAX)).is_ok()
+        && stream.write_all(request.as_bytes()).is_ok()
         && stream.read_to_end(&mut answer).is_ok()
         && answer.starts_with(b"HTTP/1.1 200")
 }
 
 /// User and system time of all threads, also of ended ones.
 pub(super) fn process_seconds(id: u32) -> Result<f64> {
+    stat_seconds(id, 11..13)
+}
+
+/// The same of this process, and of the children that it waited for.
+fn own_seconds() -> Result<f64> {
+    stat_seconds(std::process::id(), 11..15)
+}
+
+fn stat_seconds(id: u32, fields: Range<usize>) -> Result<f64> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat"))?;
     let after_name = stat.rsplit_once(')').context("/proc/PID/stat")?.1;
-    let fields: Vec<_> = after_name.split_whitespace().collect();
-    ticks(&fields[11..13])
+    let all: Vec<_> = after_name.split_whitespace().collect();
+    ticks(all.get(fields).context("/proc/PID/stat")?)
 }
 
 fn machine_seconds() -> Result<f64> {

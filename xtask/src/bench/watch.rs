@@ -83,6 +83,37 @@ pub(super) fn measure(size: Size) -> Result<String> {
     Ok(table::page(size, &rows, &stalled))
 }
 
+/// What one change costs to deliver to one watcher, and how late it comes; microseconds.
+pub(super) struct Delivery {
+    pub(super) title: &'static str,
+    pub(super) cpu: f64,
+    pub(super) delays: [u32; 3],
+}
+
+/// Measures the forms of watching alone; delays are the median, p99 and the longest.
+pub(super) fn deliveries(size: Size) -> Result<Vec<Delivery>> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let measured = FORMS.into_iter().filter(|form| *form != Form::Nobody);
+    measured
+        .map(|form| {
+            let row = runtime.block_on(watched(form, size))?;
+            Ok(Delivery {
+                title: form.title(),
+                cpu: row.cpu_us(),
+                delays: [0.5, 0.99, 1.0].map(|share| row.seen.quantile(share)),
+            })
+        })
+        .collect()
+}
+
+/// The titles of what `deliveries` measures.
+pub(super) fn titles() -> impl Iterator<Item = &'static str> {
+    let forms = FORMS.into_iter().filter(|form| *form != Form::Nobody);
+    forms.map(Form::title)
+}
+
 async fn watched(form: Form, size: Size) -> Result<Row> {
     let server = server(&[])?;
     load::register_all(server.address, &FLEET).await?;

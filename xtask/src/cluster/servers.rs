@@ -18,7 +18,7 @@ const STOP_MAX: Duration = Duration::from_secs(30);
 
 /// Whose Java server.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Java {
+pub(crate) enum Java {
     Spring,
     Netflix,
 }
@@ -41,13 +41,13 @@ impl Java {
 }
 
 /// Where servers are built and run.
-pub(super) struct Workshop {
+pub(crate) struct Workshop {
     program: PathBuf,
     root: PathBuf,
 }
 
 impl Workshop {
-    pub(super) fn open(program: &Path, root: &Path) -> Result<Self> {
+    pub(crate) fn open(program: &Path, root: &Path) -> Result<Self> {
         let program = program
             .canonicalize()
             .with_context(|| format!("no server at {}: build it first", program.display()))?;
@@ -59,7 +59,7 @@ impl Workshop {
     }
 
     /// Builds a Java server, if that has not been done.
-    pub(super) fn build(&self, java: Java) -> Result<()> {
+    pub(crate) fn build(&self, java: Java) -> Result<()> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("cluster")
             .join(java.name());
@@ -88,7 +88,7 @@ impl Workshop {
     }
 
     /// A server of ours at `place`, not started yet.
-    pub(super) fn ours(&self, place: &Place, peers: &[String], settings: &[&str]) -> Server {
+    pub(crate) fn ours(&self, place: &Place, peers: &[String], settings: &[&str]) -> Server {
         let mut arguments = vec![
             "serve".to_owned(),
             "--listen".to_owned(),
@@ -107,9 +107,21 @@ impl Workshop {
 
     /// A Java server at `place` that registers itself with its peers and fetches from them, not started yet.
     pub(super) fn java(&self, java: Java, place: &Place, peers: &[String], settings: &[String]) -> Server {
-        let mut arguments: Vec<String> = ["-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-            .map(str::to_owned)
-            .to_vec();
+        // Many of them run side by side, and none of them for long.
+        let small = ["-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+        self.java_with(&small, java, place, peers, settings)
+    }
+
+    /// The same with options of the virtual machine.
+    pub(crate) fn java_with(
+        &self,
+        options: &[&str],
+        java: Java,
+        place: &Place,
+        peers: &[String],
+        settings: &[String],
+    ) -> Server {
+        let mut arguments: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         let folder = self.folder(java);
         let (ip, port, peers) = (place.address.ip(), place.address.port(), peers.join(","));
         match java {
@@ -180,14 +192,14 @@ impl Workshop {
 
 /// A name and a loopback address with a free port.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub(super) name: &'static str,
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Place {
     /// `host` is the last byte of the loopback address.
-    pub(super) fn new(name: &'static str, host: u8) -> Result<Self> {
+    pub(crate) fn new(name: &'static str, host: u8) -> Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::new(127, 0, 0, host), 0))?;
         Ok(Self {
             name,
@@ -196,13 +208,13 @@ impl Place {
     }
 
     /// The URL of an API there.
-    pub(super) fn url(&self, java: Option<Java>) -> String {
+    pub(crate) fn url(&self, java: Option<Java>) -> String {
         format!("http://{}{}/", self.address, java.map_or("/eureka", Java::path))
     }
 }
 
 /// One server; dropping it ends the process.
-pub(super) struct Server {
+pub(crate) struct Server {
     pub(super) name: &'static str,
     pub(super) address: SocketAddr,
     path: &'static str,
@@ -214,10 +226,10 @@ pub(super) struct Server {
 
 impl Server {
     /// Starts the process; does not wait for it.
-    pub(super) fn spawn(&mut self) -> Result<()> {
+    pub(crate) fn spawn(&mut self) -> Result<()> {
         let log = File::options().create(true).append(true).open(&self.log)?;
-        let child = Command::new(&self.program)
-            .args(&self.arguments)
+        let child = self
+            .command()
             .current_dir(std::env::temp_dir())
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
@@ -226,6 +238,13 @@ impl Server {
             .with_context(|| format!("cannot start {}", self.program.display()))?;
         self.process = Some(child);
         Ok(())
+    }
+
+    /// What starts it.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        command
     }
 
     /// Waits until somebody listens.
@@ -248,7 +267,7 @@ impl Server {
     }
 
     /// Waits until it answers a list with 200.
-    pub(super) fn ready(&mut self) -> Result<()> {
+    pub(crate) fn ready(&mut self) -> Result<()> {
         self.listening()?;
         let target = self.target();
         let listed = poll(START_MAX, || match target.get("/apps") {

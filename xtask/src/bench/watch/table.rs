@@ -24,7 +24,7 @@ pub(super) struct Row {
 
 impl Row {
     /// Of the server, for each change that was delivered to a watcher; for each change if there was none.
-    fn cpu_us(&self) -> f64 {
+    pub(super) fn cpu_us(&self) -> f64 {
         let deliveries = self.seen.delays.len().max(self.changes as usize);
         self.usage.server * 1e6 / deliveries.max(1) as f64
     }
