@@ -79,22 +79,23 @@ impl Pages {
         let (listing, old) = match &*current {
             Some(listing) if listing.shows(snapshot) => return Arc::clone(listing),
             before => {
-                let listing = Arc::new(self.made(now, snapshot, version(), before.as_deref()));
+                let listing = Arc::new(self.made(snapshot, version(), before.as_deref()));
                 (Arc::clone(&listing), current.replace(listing))
             }
         };
         drop(current);
         // Frees encoded pages, perhaps many: not under the lock.
         drop(old);
+        listing.bring_up_to_date(now);
         listing
     }
 
-    fn made(&self, now: Mono, snapshot: &Snapshot, name: Arc<str>, before: Option<&Listing>) -> Listing {
+    fn made(&self, snapshot: &Snapshot, name: Arc<str>, before: Option<&Listing>) -> Listing {
         let late = |of: fn(&Listing) -> &Late| {
             let after = |listing| Late::after(of(listing), listing.snapshot.edition());
             before.map(after).unwrap_or_default()
         };
-        let listing = Listing {
+        Listing {
             encoder: Arc::clone(&self.encoder),
             hash: snapshot.hash().into(),
             version: name,
@@ -103,26 +104,21 @@ impl Pages {
             delta: late(|listing| &listing.delta),
             deltas: Arc::clone(&self.deltas),
             snapshot: snapshot.clone(),
-        };
-        if listing.full.is_old(snapshot.edition()) {
-            listing.full(now);
         }
-        if listing.delta.is_old(snapshot.edition()) {
-            listing.delta();
-        }
-        listing
     }
 }
 
 impl Late {
     /// In the place of `late`, which was of this edition.
     fn after(late: &Self, edition: u64) -> Self {
+        // In this order: while a list is being made, the one before it is still there.
+        let before = late.before.lock().clone();
         let before = match late.made.get() {
             Some(list) => Some(Before {
                 edition,
                 list: Arc::clone(list),
             }),
-            None => late.before.lock().clone(),
+            None => before,
         };
         Self {
             made: OnceLock::new(),
@@ -140,10 +136,15 @@ impl Late {
     }
 
     fn get(&self, make: impl FnOnce(Option<&Sequence>) -> Sequence) -> &Arc<Sequence> {
-        self.made.get_or_init(|| {
-            let before = self.before.lock().take();
+        if let Some(list) = self.made.get() {
+            return list;
+        }
+        let list = self.made.get_or_init(|| {
+            let before = self.before.lock().clone();
             Arc::new(make(before.as_ref().map(|before| &*before.list)))
-        })
+        });
+        *self.before.lock() = None;
+        list
     }
 }
 
@@ -151,6 +152,16 @@ impl Listing {
     /// Whether these are the lists of that very snapshot: they can differ in lease times within one version.
     fn shows(&self, snapshot: &Snapshot) -> bool {
         self.snapshot.edition() == snapshot.edition()
+    }
+
+    /// Makes lists of which the last made one holds on to much that is gone.
+    fn bring_up_to_date(&self, now: Mono) {
+        if self.full.is_old(self.snapshot.edition()) {
+            self.full(now);
+        }
+        if self.delta.is_old(self.snapshot.edition()) {
+            self.delta();
+        }
     }
 
     /// All instances. What is encoded in forms that nobody asks for any more is not taken over from the list before.
@@ -195,5 +206,41 @@ impl Listing {
     /// The snapshot they show.
     pub(crate) fn snapshot(&self) -> &Snapshot {
         &self.snapshot
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn a_list_made_meanwhile_does_not_lose_what_is_encoded() {
+        let encoder = Arc::new(Encoder::new(&Config::new("node")));
+        let empty = |before: Option<&Sequence>| {
+            Sequence::new(
+                &encoder,
+                FULL_VERSION,
+                &"".into(),
+                std::iter::empty(),
+                before,
+                &[],
+            )
+        };
+        let first = Late::default();
+        first.get(|_| empty(None));
+        let second = Late::after(&first, 1);
+        let mut third = None;
+        second.get(|before| {
+            // Another reader comes with a newer snapshot.
+            third = Some(Late::after(&second, 2));
+            empty(before)
+        });
+        let third = third.expect("made above");
+        let had = third.get(|before| {
+            assert!(before.is_some(), "the first list was there");
+            empty(before)
+        });
+        assert!(third.before.lock().is_none(), "{had:?} is the last one made");
     }
 }
