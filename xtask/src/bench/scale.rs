@@ -16,7 +16,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use tokio::runtime::Runtime;
 
 use self::figures::{During, Fetch, Figures, Measured, Memory, Pause, Sent};
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let mut sizes = Vec::new();
+    let (mut sizes, mut failures) = (Vec::new(), Vec::new());
     for size in &arguments.sizes {
         println!("{} {size} applications", minutes(stopwatch.elapsed()));
         let is_largest = arguments
@@ -64,7 +64,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
             .iter()
             .all(|other| other.instances <= size.instances);
         let rounds = if is_largest { arguments.rounds } else { 1 };
-        sizes.push(measure(&runtime, *size, rounds, arguments)?);
+        match measure(&runtime, *size, rounds, arguments, &mut failures) {
+            Ok(figures) => sizes.push(figures),
+            Err(error) => failures.push(format!("{size} applications: {error:#}")),
+        }
     }
     let mut measured = Measured {
         machine: super::report::machine(),
@@ -75,6 +78,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
         took_seconds: stopwatch.elapsed().as_secs_f64(),
         sizes,
         criteria: Vec::new(),
+        failures,
     };
     measured.criteria = criteria::examine(&measured);
     let page = page::write(&measured);
@@ -82,6 +86,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
     if let Some(file) = &arguments.json {
         fs::write(file, serde_json::to_vec_pretty(&measured)?).with_context(|| file.display().to_string())?;
     }
+    ensure!(measured.failures.is_empty(), "{}", measured.failures.join("; "));
     if arguments.write {
         super::report::write("scale", &page)?;
     }
@@ -89,10 +94,15 @@ pub(super) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 /// Everything about one size.
-fn measure(runtime: &Runtime, size: Size, rounds: usize, arguments: &Arguments) -> Result<Figures> {
+fn measure(
+    runtime: &Runtime,
+    size: Size,
+    rounds: usize,
+    arguments: &Arguments,
+    failures: &mut Vec<String>,
+) -> Result<Figures> {
     let duration = Duration::from_secs(arguments.seconds);
     let node = Node::filled(runtime, size)?;
-    println!("filled: {:?}", node.fill);
     let mut memory = Memory {
         idle: node.idle_bytes,
         filled: node.server.resident_bytes()?,
@@ -105,7 +115,6 @@ fn measure(runtime: &Runtime, size: Size, rounds: usize, arguments: &Arguments) 
     fetches.push(batches.beside_first(&node, arguments.rate, Form::PLAIN)?);
     memory.with_json = node.server.resident_bytes()?;
     memory.peak_with_json = node.server.resident_peak_bytes()?;
-    println!("memory: {memory:?}");
     for form in [Form::GZIP, Form::PLAIN] {
         fetches.extend(costs::fetches(&node, form)?);
     }
@@ -115,27 +124,19 @@ fn measure(runtime: &Runtime, size: Size, rounds: usize, arguments: &Arguments) 
     for form in Form::OTHERS {
         fetches.push(batches.beside_first(&node, arguments.rate, form)?);
     }
-    for row in &fetches {
-        println!("{row:?}");
-    }
-    for row in &costs {
-        println!("{row:?}");
-    }
-    for row in &lookups {
-        println!("{row:?}");
-    }
-
     let mut pauses = vec![batches.pause(&node)];
     pauses.extend(open_loops(&node, &limit, rounds, arguments)?);
     drop(limit);
-    let bootstrap = bootstrap::measure(&node)?;
-    println!("{bootstrap:?}");
-    pauses.push(pauses::eviction(&node, arguments.rate)?);
-    for row in &pauses {
-        println!("{row:?}");
+    let mut or_why = |what: &str, error: anyhow::Error| failures.push(format!("{size}: {what}: {error:#}"));
+    let bootstrap = bootstrap::measure(&node)
+        .map_err(|error| or_why("a second server", error))
+        .ok();
+    match pauses::eviction(&node, arguments.rate) {
+        Ok(pause) => pauses.push(pause),
+        Err(error) => or_why("eviction", error),
     }
     memory.peak = node.server.resident_peak_bytes()?;
-    Ok(Figures {
+    let figures = Figures {
         size,
         fill: node.fill,
         memory,
@@ -144,7 +145,9 @@ fn measure(runtime: &Runtime, size: Size, rounds: usize, arguments: &Arguments) 
         lookups,
         pauses,
         bootstrap,
-    })
+    };
+    println!("{}", page::of_size(&figures));
+    Ok(figures)
 }
 
 /// Renewals at a fixed rate, beside nothing, then beside more and more; where there is a bound the limit takes its turns.

@@ -17,6 +17,8 @@ pub(super) struct Measured {
     pub(super) took_seconds: f64,
     pub(super) sizes: Vec<Figures>,
     pub(super) criteria: Vec<Criterion>,
+    /// What could not be measured, and why.
+    pub(super) failures: Vec<String>,
 }
 
 /// A bound of the project and what was measured.
@@ -42,7 +44,7 @@ pub(super) struct Figures {
     pub(super) lookups: Vec<Lookup>,
     /// Open loops.
     pub(super) pauses: Vec<Pause>,
-    pub(super) bootstrap: Bootstrap,
+    pub(super) bootstrap: Option<Bootstrap>,
 }
 
 /// Time and the server's CPU time for something.
@@ -116,6 +118,8 @@ pub(super) struct Pause {
     /// The server's CPU time by the number of requests; whatever goes on besides is in it.
     pub(super) cpu_us: f64,
     pub(super) latency: Latency,
+    /// The longest that a request left after it was due, in microseconds.
+    pub(super) late: u32,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]

@@ -12,6 +12,13 @@ pub(super) fn write(measured: &Measured) -> String {
     page
 }
 
+/// What was found with one size, to be read while the next is measured.
+pub(super) fn of_size(figures: &Figures) -> String {
+    let mut page = String::new();
+    write_tables(std::slice::from_ref(figures), &mut page).expect("a String takes all");
+    page
+}
+
 fn write_all(measured: &Measured, page: &mut String) -> fmt::Result {
     let took = std::time::Duration::from_secs_f64(measured.took_seconds);
     writeln!(
@@ -24,12 +31,20 @@ fn write_all(measured: &Measured, page: &mut String) -> fmt::Result {
         minutes(took)
     )?;
     write_criteria(measured, page)?;
-    write_costs(&measured.sizes, page)?;
-    write_fetches(&measured.sizes, page)?;
-    write_lookups(&measured.sizes, page)?;
-    write_pauses(&measured.sizes, page)?;
-    write_memory(&measured.sizes, page)?;
-    write_starts(&measured.sizes, page)
+    write_tables(&measured.sizes, page)?;
+    for failure in &measured.failures {
+        writeln!(page, "\nNot measured: {failure}")?;
+    }
+    Ok(())
+}
+
+fn write_tables(sizes: &[Figures], page: &mut String) -> fmt::Result {
+    write_costs(sizes, page)?;
+    write_fetches(sizes, page)?;
+    write_lookups(sizes, page)?;
+    write_pauses(sizes, page)?;
+    write_memory(sizes, page)?;
+    write_starts(sizes, page)
 }
 
 fn write_criteria(measured: &Measured, page: &mut String) -> fmt::Result {
@@ -160,10 +175,15 @@ fn write_pauses(sizes: &[Figures], page: &mut String) -> fmt::Result {
                 p999,
                 longest,
             } = pause.latency;
+            // The fetch takes most of it.
+            let cpu = match pause.during {
+                During::FirstFetch => String::new(),
+                _ => format!("{:.1}", pause.cpu_us),
+            };
             writeln!(
                 page,
-                "| {what} | {during} | {} | {} | {} | {:.1} | {p50} | {p99} | {p999} | {longest} |",
-                figures.size, pause.server, pause.count, pause.cpu_us
+                "| {what} | {during} | {} | {} | {} | {cpu} | {p50} | {p99} | {p999} | {longest} |",
+                figures.size, pause.server, pause.count
             )?;
         }
     }
@@ -204,13 +224,16 @@ fn write_starts(sizes: &[Figures], page: &mut String) -> fmt::Result {
          |--:|--:|--:|--:|--:|--:|--:|--:|"
     )?;
     for figures in sizes {
-        let (fill, bootstrap) = (&figures.fill, &figures.bootstrap);
+        let fill = &figures.fill;
+        let cpu_us = fill.cpu_seconds * 1e6 / figures.size.instances as f64;
+        write!(page, "| {} | {:.1} | {cpu_us:.1} |", figures.size, fill.seconds)?;
+        let Some(bootstrap) = &figures.bootstrap else {
+            writeln!(page, " | | | | |")?;
+            continue;
+        };
         writeln!(
             page,
-            "| {} | {:.1} | {:.1} | {:.1} | {:.1} | {:.1} | {:.0} | {:.0} |",
-            figures.size,
-            fill.seconds,
-            fill.cpu_seconds * 1e6 / figures.size.instances as f64,
+            " {:.1} | {:.1} | {:.1} | {:.0} | {:.0} |",
             bootstrap.seconds,
             bootstrap.own_cpu_seconds,
             bootstrap.peer_cpu_seconds,

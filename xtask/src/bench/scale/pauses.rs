@@ -187,6 +187,7 @@ pub(super) fn pause(sent: Sent, during: During, subject: &Subject, timed: &Timed
         seconds: spent.seconds,
         cpu_us: spent.cpu_seconds * 1e6 / timed.count().max(1) as f64,
         latency: Latency::from(timed),
+        late: timed.late,
     }
 }
 
