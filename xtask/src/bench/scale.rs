@@ -36,10 +36,10 @@ pub(super) struct Arguments {
     #[arg(long, default_value_t = 10_000)]
     rate: u32,
     /// How often the server and the limit take turns with the largest size.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 7)]
     rounds: usize,
     /// Length of one measurement.
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = 8)]
     seconds: u64,
     /// Write all figures into this file.
     #[arg(long, value_name = "FILE")]
