@@ -5,7 +5,7 @@ mod core;
 mod limit;
 mod load;
 mod open_loop;
-mod report;
+pub(crate) mod report;
 mod scale;
 mod subject;
 mod table;

@@ -17,6 +17,8 @@ use crate::ci::cargo;
 
 /// So much more than recorded is too much.
 const TOLERANCE: f64 = 0.05;
+/// Of docs/benchmarks.md.
+const SECTION: &str = "instructions";
 /// How often an operation runs in the longer of two runs, in multiples of the shorter one.
 const LONGER: u64 = 3;
 const HEADER: &str = "\
@@ -31,7 +33,7 @@ const HEADER: &str = "\
 pub(crate) struct Arguments {
     /// Only operations whose name contains this.
     only: Option<String>,
-    /// Record the counts.
+    /// Record the counts, also in docs/benchmarks.md.
     #[arg(long, conflicts_with = "only")]
     write: bool,
 }
@@ -99,7 +101,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.write {
         (record.compiler, record.libc) = (compiler, libc);
         fs::write(path(), format!("{HEADER}{}", toml::to_string(&record)?))?;
-        println!("written to {}", path().display());
+        crate::bench::report::write(SECTION, &table(&record))?;
+        println!("written to {} and docs/benchmarks.md", path().display());
         return Ok(());
     }
     for (what, then, now) in [
@@ -140,6 +143,22 @@ fn verdict(before: u64, after: u64) -> Verdict {
     } else {
         Verdict::Same
     }
+}
+
+/// The counts as docs/benchmarks.md shows them.
+fn table(record: &Record) -> String {
+    let mut table = format!("{}, {}.\n\n", record.compiler, record.libc);
+    table += "| operation | instances | instructions of one |\n|---|--:|--:|\n";
+    for operation in &record.operation {
+        let Operation {
+            name,
+            instances,
+            instructions,
+            ..
+        } = operation;
+        table += &format!("| {name} | {instances} | {instructions} |\n");
+    }
+    table
 }
 
 fn path() -> PathBuf {
@@ -250,7 +269,9 @@ fn first_line(command: &mut Command) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Verdict, read, summary, verdict};
+    use std::fs;
+
+    use super::{SECTION, Verdict, read, summary, table, verdict};
 
     #[test]
     fn five_percent_more_or_less_are_the_same() {
@@ -284,5 +305,12 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    #[test]
+    fn the_page_says_what_is_recorded() {
+        let page = fs::read_to_string(crate::root().join("docs/benchmarks.md")).expect("the page");
+        let table = table(&read().expect("it can be read"));
+        assert!(page.contains(&format!("<!-- {SECTION} -->\n{table}<!-- end of {SECTION} -->")));
     }
 }

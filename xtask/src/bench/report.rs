@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use crate::readme::between;
 
 /// Replaces what stands between two markers of docs/benchmarks.md.
-pub(super) fn write(section: &str, text: &str) -> Result<()> {
+pub(crate) fn write(section: &str, text: &str) -> Result<()> {
     let path = crate::root().join("docs/benchmarks.md");
     let page = fs::read_to_string(&path).context("docs/benchmarks.md")?;
     let (start, end) = (
