@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use super::super::subject::Subject;
 use super::figures::{Cost, Fetch, Latency, Lookup, Spent};
 use super::fleet::{Crowd, Form};
-use super::node::Node;
+use super::node::{self, Node};
 use crate::connection::Connection;
 use crate::stopwatch::Stopwatch;
 
@@ -24,6 +24,9 @@ const FETCH_TIME: Duration = Duration::from_secs(2);
 const FETCHES: usize = 3;
 /// Small reads of one kind.
 const LOOKUPS: usize = 300;
+/// A compressed delta without an instance is shorter, one with an instance longer.
+const EMPTY_DELTA_BYTES_MAX: u64 = 300;
+const SETTLE_MAX: Duration = Duration::from_secs(60);
 /// Before a closed loop is measured.
 const WARM_UP: Duration = Duration::from_millis(500);
 
@@ -34,6 +37,8 @@ pub(super) fn loops(node: &Node<'_>, limit: &Subject, duration: Duration) -> Res
     let renewal: Write = Arc::new(|crowd, turn, request| crowd.write_renewal(turn, request));
     let change: Write = Arc::new(|crowd, _, request| crowd.write_change(request));
     let batch: Write = Arc::new(|crowd, turn, request| crowd.write_batch(turn, request));
+    // Before many others change: the delta has what changed lately.
+    let changes_read = changes_read(node, duration)?;
     Ok(vec![
         closed(node, limit, RENEW, CONNECTIONS, duration, &renewal)?,
         closed(node, &node.server, RENEW, CONNECTIONS, duration, &renewal)?,
@@ -53,7 +58,7 @@ pub(super) fn loops(node: &Node<'_>, limit: &Subject, duration: Duration) -> Res
             duration,
             &change,
         )?,
-        changes_read(node, duration)?,
+        changes_read,
     ])
 }
 
@@ -112,6 +117,7 @@ async fn keep_asking(
 /// Changes at a steady pace, with a reader of the delta behind each; the CPU time is that of both.
 fn changes_read(node: &Node<'_>, duration: Duration) -> Result<Cost> {
     let delta = Form::GZIP.request("/eureka/apps/delta");
+    node.runtime.block_on(wait_for_empty_delta(node, &delta))?;
     let (cpu, stopwatch) = (node.server.cpu_seconds()?, Stopwatch::start());
     let latencies = node.runtime.block_on(async {
         let (mut connection, mut latencies) = (node.connect().await?, Vec::new());
@@ -128,6 +134,16 @@ fn changes_read(node: &Node<'_>, duration: Duration) -> Result<Cost> {
     })?;
     let seconds = stopwatch.elapsed().as_secs_f64();
     Cost::of(CHANGE_READ, &node.server, cpu, seconds, latencies)
+}
+
+/// Waits until what changed before has left the delta.
+async fn wait_for_empty_delta(node: &Node<'_>, delta: &[u8]) -> Result<()> {
+    let (mut connection, stopwatch) = (node.connect().await?, Stopwatch::start());
+    while connection.exchange(delta, None).await?.body_bytes > EMPTY_DELTA_BYTES_MAX {
+        ensure!(stopwatch.elapsed() < SETTLE_MAX, "the delta does not get empty");
+        node::rest().await;
+    }
+    Ok(())
 }
 
 /// What two rows are called.
