@@ -173,11 +173,11 @@ impl Figures {
         self.watch_snapshots[reason as usize].increment(1);
     }
 
-    pub(crate) fn item(&self, status: StatusCode) {
+    pub(crate) fn items(&self, status: StatusCode, count: usize) {
         let position = position(status);
         self.items[position]
             .get_or_init(|| counter!(BATCH_ITEMS, "status" => STATUSES[position].as_str()))
-            .increment(1);
+            .increment(u64::try_from(count).unwrap_or(u64::MAX));
     }
 }
 

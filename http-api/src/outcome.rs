@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use eureka_registry_core::wire::{DecodeError, Format, Invalid, ItemAnswer, ItemError};
+use eureka_registry_core::wire::{DecodeError, Format, Invalid, ItemError};
 use eureka_registry_core::{Changed, Excess, Hold, LeaseView, PastError, Registered, Renewed};
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
@@ -80,16 +80,12 @@ pub(crate) fn renewed(outcome: Renewed) -> (StatusCode, Option<Arc<LeaseView>>) 
 }
 
 /// An item of a batch that could not be read: 500 in Java where the item lacks something, else 400.
-pub(crate) fn unreadable_item(error: &ItemError, java_errors: bool) -> ItemAnswer {
+pub(crate) fn unreadable_item(error: &ItemError, java_errors: bool) -> StatusCode {
     let read = !matches!(error, ItemError::Registration { .. } | ItemError::Unreadable(_));
-    let status = if java_errors && read {
+    if java_errors && read {
         StatusCode::INTERNAL_SERVER_ERROR
     } else {
         StatusCode::BAD_REQUEST
-    };
-    ItemAnswer {
-        status: status.as_u16(),
-        newer: None,
     }
 }
 

@@ -333,7 +333,7 @@ fn is_allowed(c: char) -> bool {
 }
 
 /// A received item as its sender might have had it.
-fn outgoing(item: BatchItem) -> Option<OutgoingItem> {
+fn outgoing(item: BatchItem<'_>) -> Option<OutgoingItem> {
     Some(match item {
         BatchItem::Cancel { key } => OutgoingItem::Cancel { key },
         BatchItem::DeleteStatusOverride {
@@ -345,15 +345,11 @@ fn outgoing(item: BatchItem) -> Option<OutgoingItem> {
             status: Some(status.unwrap_or(Status::Unknown)),
             last_dirty: last_dirty?,
         },
-        BatchItem::Heartbeat {
-            key,
-            last_dirty,
-            overridden,
-        } => OutgoingItem::Heartbeat {
-            key,
-            last_dirty,
+        BatchItem::Heartbeat(heartbeat) => OutgoingItem::Heartbeat {
+            key: heartbeat.key().to_key(),
+            last_dirty: heartbeat.last_dirty,
             status: Status::Up,
-            overridden,
+            overridden: heartbeat.overridden,
         },
         BatchItem::Register { registration, .. } => {
             OutgoingItem::Register(normal_in_json(registered(*registration)?))

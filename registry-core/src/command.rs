@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::model::{Instance, InstanceKey, Status};
+use crate::model::{Instance, InstanceKey, KeyRef, Status};
 #[cfg(doc)]
 use crate::registry::Registry;
 use crate::snapshot::LeaseView;
@@ -99,6 +99,17 @@ pub enum Command {
         /// The override the sending peer holds.
         overridden: Option<Status>,
     },
+}
+
+/// A renewal among many: what a batch of a peer consists of.
+#[derive(Clone, Debug)]
+pub struct Renewal<'a> {
+    /// Whose lease.
+    pub key: KeyRef<'a>,
+    /// The sender's version of the content.
+    pub last_dirty: Option<i64>,
+    /// The override the sending peer holds.
+    pub overridden: Option<Status>,
 }
 
 /// What became of a [`Command`].

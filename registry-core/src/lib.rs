@@ -102,7 +102,7 @@ mod watch;
 pub mod wire;
 
 pub use changes::{Author, Cause, Change, Changes, Recent};
-pub use command::{Changed, Command, Origin, PeerId, Registered, Renewed, Reply};
+pub use command::{Changed, Command, Origin, PeerId, Registered, Renewal, Renewed, Reply};
 pub use config::{Compat, Config, LeaseExpiry, Measure, PreservationConfig, Settle};
 pub use differences::Difference;
 pub use event::{AppliedKind, Event};

@@ -13,7 +13,7 @@ use core::time::Duration;
 use parking_lot::{Mutex, RwLock};
 
 use crate::changes::{Changes, Recent};
-use crate::command::{Changed, Command, Origin, PeerId, Registered, Renewed, Reply};
+use crate::command::{Changed, Command, Origin, PeerId, Registered, Renewal, Renewed, Reply};
 use crate::config::{Config, Settle};
 use crate::event::Event;
 use crate::model::{Instance, InstanceKey, KeyRef, Status};
@@ -24,7 +24,7 @@ use crate::snapshot::{LeaseView, Snapshot};
 use crate::stats::{Reason, Stats};
 use crate::time::{Mono, Now};
 
-/// At most this many copies are taken over in one hold of the lock.
+/// At most this many copies are taken over, or leases renewed, in one hold of the lock.
 const PORTION: usize = 64;
 
 mod cursor;
@@ -109,6 +109,31 @@ impl RegistryHandle {
         overridden: Option<Status>,
     ) -> Renewed {
         self.change(|registry, now| registry.renew(now, origin, key, last_dirty, overridden))
+    }
+
+    /// The same for many renewals of one sender, in their order; `each` is told what became of them. They are taken a portion
+    /// at a time, so that nobody waits long for the lock, and `each` is called without it.
+    pub fn renew_all<'a>(
+        &self,
+        origin: &Origin,
+        renewals: impl IntoIterator<Item = Renewal<'a>>,
+        mut each: impl FnMut(Renewed),
+    ) {
+        let mut renewals = renewals.into_iter().peekable();
+        let mut outcomes = Vec::with_capacity(PORTION);
+        while renewals.peek().is_some() {
+            self.change(|registry, now| {
+                for renewal in renewals.by_ref().take(PORTION) {
+                    let Renewal {
+                        key,
+                        last_dirty,
+                        overridden,
+                    } = renewal;
+                    outcomes.push(registry.renew(now, origin.clone(), key, last_dirty, overridden));
+                }
+            });
+            outcomes.drain(..).for_each(&mut each);
+        }
     }
 
     /// See [`Registry::register`].

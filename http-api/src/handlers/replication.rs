@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use eureka_registry_core::wire::{
-    self, BatchItem, DecodeError, Dialect, Format, ItemAnswer, ItemError, Registration,
+    self, BatchItem, DecodeError, Dialect, Format, Heartbeat, ItemAnswer, ItemError, Registration,
 };
-use eureka_registry_core::{InstanceKey, Origin};
+use eureka_registry_core::{InstanceKey, Origin, Renewal};
 use http::StatusCode;
 
 use crate::Answer;
@@ -29,21 +29,10 @@ pub(crate) fn batch(call: &Call<'_>, body: &Bytes) -> Result<Answer, Refusal> {
     let items =
         wire::read_batch(&body, config.dialect).map_err(|error| Refusal::Unreadable(format, error))?;
     call.api.figures().batch_size.record(items.len() as f64);
-    let origin = call.peer();
-    let mut answers = Vec::with_capacity(items.len());
-    for item in items {
-        let answer = match item {
-            Ok(item) => apply(call, &origin, item),
-            Err(error) => {
-                if let ItemError::Registration { key, last_dirty, .. } = &error {
-                    remember(call, key, *last_dirty);
-                }
-                outcome::unreadable_item(&error, config.java_errors)
-            }
-        };
-        let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::OK);
-        call.api.figures().item(status);
-        answers.push(answer);
+    let answers = answer_all(call, items);
+    for run in answers.chunk_by(|a, b| a.status == b.status) {
+        let status = StatusCode::from_u16(run[0].status).unwrap_or(StatusCode::OK);
+        call.api.figures().items(status, run.len());
     }
     let encoded = wire::write_batch_answer(answered, &answers, config.limits.batch);
     let left_out = u64::try_from(encoded.left_out).unwrap_or(u64::MAX);
@@ -51,41 +40,74 @@ pub(crate) fn batch(call: &Call<'_>, body: &Bytes) -> Result<Answer, Refusal> {
     call.short(answered.content_type(), encoded.text, Part::Other)
 }
 
-fn apply(call: &Call<'_>, origin: &Origin, item: BatchItem) -> ItemAnswer {
+/// In the order of the items. Renewals that follow each other, and most of them do, are applied together.
+fn answer_all(call: &Call<'_>, items: Vec<Result<BatchItem<'_>, ItemError>>) -> Vec<ItemAnswer> {
     let registry = call.registry();
-    let origin = origin.clone();
-    let mut newer = None;
-    let status = match item {
-        BatchItem::Heartbeat {
-            key,
-            last_dirty,
-            overridden,
-        } => {
-            let (status, copy) = outcome::renewed(registry.renew(origin, &key, last_dirty, overridden));
-            newer = copy;
-            status
+    let origin = call.peer();
+    let mut answers = Vec::with_capacity(items.len());
+    let mut heartbeats = Vec::with_capacity(items.len());
+    for item in items {
+        if !matches!(item, Ok(BatchItem::Heartbeat(_))) {
+            renew(call, &origin, &mut heartbeats, &mut answers);
         }
-        BatchItem::Register { key, registration } => return register(call, origin, &key, *registration),
-        BatchItem::Cancel { key } => outcome::changed(registry.cancel(origin, &key)),
-        BatchItem::StatusUpdate {
-            key,
-            status,
-            last_dirty,
-        } => outcome::changed(registry.set_override(origin, &key, status, last_dirty)),
-        BatchItem::DeleteStatusOverride {
-            key,
-            status,
-            last_dirty,
-        } => outcome::changed(registry.clear_override(origin, &key, status, last_dirty)),
-    };
-    ItemAnswer {
-        status: status.as_u16(),
-        newer,
+        let status = match item {
+            Ok(BatchItem::Heartbeat(heartbeat)) => {
+                heartbeats.push(heartbeat);
+                continue;
+            }
+            Ok(BatchItem::Register { key, registration }) => {
+                register(call, origin.clone(), &key, *registration)
+            }
+            Ok(BatchItem::Cancel { key }) => outcome::changed(registry.cancel(origin.clone(), &key)),
+            Ok(BatchItem::StatusUpdate {
+                key,
+                status,
+                last_dirty,
+            }) => outcome::changed(registry.set_override(origin.clone(), &key, status, last_dirty)),
+            Ok(BatchItem::DeleteStatusOverride {
+                key,
+                status,
+                last_dirty,
+            }) => outcome::changed(registry.clear_override(origin.clone(), &key, status, last_dirty)),
+            Err(error) => {
+                if let ItemError::Registration { key, last_dirty, .. } = &error {
+                    remember(call, key, *last_dirty);
+                }
+                outcome::unreadable_item(&error, call.config().java_errors)
+            }
+        };
+        answers.push(ItemAnswer {
+            status: status.as_u16(),
+            newer: None,
+        });
     }
+    renew(call, &origin, &mut heartbeats, &mut answers);
+    answers
+}
+
+fn renew(
+    call: &Call<'_>,
+    origin: &Origin,
+    heartbeats: &mut Vec<Heartbeat<'_>>,
+    answers: &mut Vec<ItemAnswer>,
+) {
+    let renewals = heartbeats.iter().map(|heartbeat| Renewal {
+        key: heartbeat.key(),
+        last_dirty: heartbeat.last_dirty,
+        overridden: heartbeat.overridden,
+    });
+    call.registry().renew_all(origin, renewals, |renewed| {
+        let (status, newer) = outcome::renewed(renewed);
+        answers.push(ItemAnswer {
+            status: status.as_u16(),
+            newer,
+        });
+    });
+    heartbeats.clear();
 }
 
 /// Always 200, as in Java: anything else would make the sender drop the whole batch, or send it again.
-fn register(call: &Call<'_>, origin: Origin, key: &InstanceKey, registration: Registration) -> ItemAnswer {
+fn register(call: &Call<'_>, origin: Origin, key: &InstanceKey, registration: Registration) -> StatusCode {
     let last_dirty = registration.last_dirty;
     match registration.validate(key.app()) {
         Ok(instance) => {
@@ -97,10 +119,7 @@ fn register(call: &Call<'_>, origin: Origin, key: &InstanceKey, registration: Re
             remember(call, key, last_dirty);
         }
     }
-    ItemAnswer {
-        status: StatusCode::OK.as_u16(),
-        newer: None,
-    }
+    StatusCode::OK
 }
 
 /// What was not taken is not missing: a 404 to its heartbeats would make Java's server send it again with each of them.

@@ -51,6 +51,32 @@ fn an_item_that_cannot_be_read_is_refused_alone() {
 }
 
 #[test]
+fn items_are_applied_in_their_order() {
+    let fixture = Fixture::new();
+    for id in ["i", "j"] {
+        fixture.register("A", id);
+    }
+    let cancel = json!({"appName": "a", "id": "i", "action": "Cancel"});
+    let clear =
+        json!({"appName": "A", "id": "j", "action": "DeleteStatusOverride", "lastDirtyTimestamp": DIRTY});
+    // More renewals than one hold of the lock takes, behind an unknown one, and names that have to be decoded.
+    let mut items = vec![heartbeat("x", DIRTY)];
+    items.extend(vec![heartbeat("i", DIRTY); 200]);
+    items.extend([cancel, heartbeat("i", DIRTY + 1), clear, heartbeat("j", DIRTY)]);
+    let body = json!({"replicationList": items}).to_string();
+    let spelled = body.replacen(r#""appName":"A""#, r#""appName":"\u0061""#, 100);
+    let headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json"),
+    ];
+    let answer = fixture.send("POST", "peerreplication/batch/", &headers, spelled);
+    let mut expected = vec![404];
+    expected.extend([200; 201]);
+    expected.extend([404, 200, 200]);
+    assert_eq!(codes(&answer.json()["responseList"]), expected);
+}
+
+#[test]
 fn fields_we_do_not_know_are_skipped() {
     let fixture = Fixture::new();
     fixture.register("A", "i");

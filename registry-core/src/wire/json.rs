@@ -16,4 +16,4 @@ pub(super) use list::{
 };
 pub(super) use read::{read_instance, read_reported, read_wrapped_instance};
 pub(super) use text::{write_integer, write_member, write_string};
-pub(super) use value::{Value, elements, integer, members, root, spelled, text, whole};
+pub(super) use value::{Value, digits, elements, integer, members, root, spelled, text, whole};

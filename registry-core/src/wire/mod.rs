@@ -39,8 +39,8 @@ pub use repair::{
     RepairKind, read_repair_answer, read_repair_request, write_repair_answer, write_repair_request,
 };
 pub use replication::{
-    BatchAnswer, BatchItem, ItemAnswer, OutgoingItem, ReceivedAnswer, read_batch, read_batch_answer,
-    write_batch, write_batch_answer,
+    BatchAnswer, BatchItem, Heartbeat, ItemAnswer, OutgoingItem, ReceivedAnswer, read_batch,
+    read_batch_answer, write_batch, write_batch_answer,
 };
 pub use route::Route;
 pub use status_page::StatusPage;

@@ -4,15 +4,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::json::{
-    Value, elements, integer, members, read_instance, root, text, write_instance, write_integer, write_member,
+    Value, digits, elements, integer, members, read_instance, root, text, write_instance, write_integer,
+    write_member,
 };
 use super::{DecodeError, Dialect, Format, ItemError, Registration, xml};
-use crate::model::{InstanceKey, Status};
+use crate::model::{InstanceKey, KeyRef, Status};
 use crate::snapshot::LeaseView;
 
-/// One item of a batch as received.
+/// One item of a batch as received; the most frequent one has its names from the body.
 #[derive(Clone, Debug, PartialEq)]
-pub enum BatchItem {
+pub enum BatchItem<'a> {
     /// As a DELETE of the instance.
     Cancel {
         /// Whom.
@@ -28,14 +29,7 @@ pub enum BatchItem {
         last_dirty: Option<i64>,
     },
     /// As a renewal.
-    Heartbeat {
-        /// Whose.
-        key: InstanceKey,
-        /// The sender's version.
-        last_dirty: Option<i64>,
-        /// The override the sender holds.
-        overridden: Option<Status>,
-    },
+    Heartbeat(Heartbeat<'a>),
     /// As a registration under the application of `key`; still to be validated.
     Register {
         /// Whom the item names, as its heartbeats will.
@@ -52,6 +46,26 @@ pub enum BatchItem {
         /// New dirty timestamp.
         last_dirty: Option<i64>,
     },
+}
+
+/// A renewal in a batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Heartbeat<'a> {
+    /// The application, as the sender spells it.
+    pub app: Cow<'a, str>,
+    /// The effective instance id.
+    pub id: Cow<'a, str>,
+    /// The sender's version.
+    pub last_dirty: Option<i64>,
+    /// The override the sender holds.
+    pub overridden: Option<Status>,
+}
+
+impl Heartbeat<'_> {
+    /// Whose it is.
+    pub fn key(&self) -> KeyRef<'_> {
+        KeyRef::new(&self.app, &self.id)
+    }
 }
 
 /// One item of a batch as sent.
@@ -119,7 +133,10 @@ pub struct ReceivedAnswer {
 const ITEMS: usize = 250_000;
 
 /// Reads a batch item by item. Under [`Dialect::Java`] one item that cannot be read fails the whole batch.
-pub fn read_batch(body: &[u8], dialect: Dialect) -> Result<Vec<Result<BatchItem, ItemError>>, DecodeError> {
+pub fn read_batch(
+    body: &[u8],
+    dialect: Dialect,
+) -> Result<Vec<Result<BatchItem<'_>, ItemError>>, DecodeError> {
     let mut document = root(body)?;
     if document.is_null() {
         return Err(DecodeError::Absent("document"));
@@ -137,10 +154,10 @@ pub fn read_batch(body: &[u8], dialect: Dialect) -> Result<Vec<Result<BatchItem,
     items.ok_or(DecodeError::Absent("replicationList"))
 }
 
-fn read_items(
-    value: &mut Value<'_>,
+fn read_items<'a>(
+    value: &mut Value<'a>,
     dialect: Dialect,
-) -> Result<Vec<Result<BatchItem, ItemError>>, DecodeError> {
+) -> Result<Vec<Result<BatchItem<'a>, ItemError>>, DecodeError> {
     if dialect == Dialect::Java && !value.is_array() {
         return Err(DecodeError::Unexpected(
             "`replicationList` must be an array".into(),
@@ -176,27 +193,34 @@ struct Fields<'a> {
     action: Option<Cow<'a, str>>,
 }
 
-fn read_item(value: &mut Value<'_>, dialect: Dialect) -> Result<BatchItem, ItemError> {
+fn read_item<'a>(value: &mut Value<'a>, dialect: Dialect) -> Result<BatchItem<'a>, ItemError> {
     if value.is_null() {
         return Err(ItemError::Action);
     }
-    let fields = read_fields(value, dialect)?;
-    let key = match (&fields.app, &fields.id) {
-        (Some(app), Some(id)) => Some(InstanceKey::new(app, id)),
-        _ => None,
-    };
+    let mut fields = read_fields(value, dialect)?;
     let last_dirty = fields.last_dirty;
     // Java reads the instance of whatever item carries one, and fails the batch if it cannot.
     let registration = match fields
         .instance
         .map(|mut value| read_unwrapped(&mut value, dialect))
     {
-        Some(Err(error)) => return Err(unreadable(error, fields.action.as_deref(), key, last_dirty)),
+        Some(Err(error)) => return Err(fields.unreadable(error)),
         Some(Ok(registration)) => Some(registration),
         None => None,
     };
-    let action = fields.action.ok_or(ItemError::Action)?;
-    let key = key.ok_or(ItemError::Key)?;
+    let action = fields.action.take().ok_or(ItemError::Action)?;
+    if &*action == "Heartbeat" {
+        return match (fields.app, fields.id) {
+            (Some(app), Some(id)) => Ok(BatchItem::Heartbeat(Heartbeat {
+                app,
+                id,
+                last_dirty,
+                overridden: fields.overridden.as_deref().and_then(Status::parse),
+            })),
+            _ => Err(ItemError::Key),
+        };
+    }
+    let key = fields.key().ok_or(ItemError::Key)?;
     match &*action {
         "Cancel" => Ok(BatchItem::Cancel { key }),
         "DeleteStatusOverride" => match (&fields.status, last_dirty) {
@@ -212,11 +236,6 @@ fn read_item(value: &mut Value<'_>, dialect: Dialect) -> Result<BatchItem, ItemE
                 last_dirty,
             }),
         },
-        "Heartbeat" => Ok(BatchItem::Heartbeat {
-            key,
-            last_dirty,
-            overridden: fields.overridden.as_deref().and_then(Status::parse),
-        }),
         "Register" => match registration {
             Some(registration) => Ok(BatchItem::Register {
                 key,
@@ -240,20 +259,21 @@ fn read_item(value: &mut Value<'_>, dialect: Dialect) -> Result<BatchItem, ItemE
     }
 }
 
-/// A registration that cannot be read still says whose heartbeats are to be expected.
-fn unreadable(
-    error: DecodeError,
-    action: Option<&str>,
-    key: Option<InstanceKey>,
-    last_dirty: Option<i64>,
-) -> ItemError {
-    match key {
-        Some(key) if action == Some("Register") => ItemError::Registration {
-            key,
-            last_dirty,
-            error,
-        },
-        Some(_) | None => ItemError::Unreadable(error),
+impl Fields<'_> {
+    fn key(&self) -> Option<InstanceKey> {
+        Some(InstanceKey::new(self.app.as_deref()?, self.id.as_deref()?))
+    }
+
+    /// A registration that cannot be read still says whose heartbeats are to be expected.
+    fn unreadable(&self, error: DecodeError) -> ItemError {
+        match self.key() {
+            Some(key) if self.action.as_deref() == Some("Register") => ItemError::Registration {
+                key,
+                last_dirty: self.last_dirty,
+                error,
+            },
+            Some(_) | None => ItemError::Unreadable(error),
+        }
     }
 }
 
@@ -281,11 +301,14 @@ fn read_last_dirty(value: &mut Value<'_>) -> Result<Option<i64>, DecodeError> {
     let Some(spelled) = text("lastDirtyTimestamp", value)? else {
         return Ok(None);
     };
-    let digits = spelled.trim();
-    if digits.is_empty() {
+    if let Some(number) = digits(&spelled) {
+        return Ok(Some(number));
+    }
+    let trimmed = spelled.trim();
+    if trimmed.is_empty() {
         return Ok(None);
     }
-    match digits.parse() {
+    match trimmed.parse() {
         Ok(number) => Ok(Some(number)),
         Err(_) => Err(DecodeError::Unexpected(
             "`lastDirtyTimestamp` must be a whole number".into(),
@@ -432,8 +455,12 @@ fn write_json_answer(answers: &[ItemAnswer], limit: usize, encoded: &mut BatchAn
         if index > 0 {
             out.push(b',');
         }
-        out.extend_from_slice(br#"{"statusCode":"#);
-        write_integer(answer.status, out);
+        if answer.status == 200 {
+            out.extend_from_slice(br#"{"statusCode":200"#);
+        } else {
+            out.extend_from_slice(br#"{"statusCode":"#);
+            write_integer(answer.status, out);
+        }
         if let Some(view) = newer {
             out.extend_from_slice(br#","responseEntity":"#);
             write_instance(view, out);

@@ -332,7 +332,7 @@ fn batches_of_real_servers_are_written_again_byte_for_byte() {
 }
 
 /// An item as its sender had it; `raw` has what a receiver does not need.
-fn outgoing(item: BatchItem, raw: &BTreeMap<&str, &RawValue>) -> OutgoingItem {
+fn outgoing(item: BatchItem<'_>, raw: &BTreeMap<&str, &RawValue>) -> OutgoingItem {
     let status = || {
         let text: &str = serde_json::from_str(raw["status"].get()).expect("a status is text");
         eureka_registry_core::Status::parse(text).expect("it is a status")
@@ -348,15 +348,11 @@ fn outgoing(item: BatchItem, raw: &BTreeMap<&str, &RawValue>) -> OutgoingItem {
             status,
             last_dirty: last_dirty.expect("servers send it"),
         },
-        BatchItem::Heartbeat {
-            key,
-            last_dirty,
-            overridden,
-        } => OutgoingItem::Heartbeat {
-            key,
-            last_dirty,
+        BatchItem::Heartbeat(heartbeat) => OutgoingItem::Heartbeat {
+            key: heartbeat.key().to_key(),
+            last_dirty: heartbeat.last_dirty,
             status: status(),
-            overridden,
+            overridden: heartbeat.overridden,
         },
         BatchItem::Register { .. } => OutgoingItem::Register(entity(raw["instanceInfo"])),
         BatchItem::StatusUpdate {

@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use eureka_registry_core::{
-    Changed, Changes, Clock, Config, Event, Instance, InstanceKey, Learned, Mono, Now, Origin, PeerId, Reads,
-    Registered, RegistryHandle, Renewed, RepairAnswer, Step, Wall,
+    Changed, Changes, Clock, Config, Event, Instance, InstanceKey, KeyRef, Learned, Mono, Now, Origin,
+    PeerId, Reads, Registered, RegistryHandle, Renewal, Renewed, RepairAnswer, Step, Wall,
 };
 use parking_lot::Mutex;
 
@@ -281,6 +281,39 @@ fn a_panicking_sink_leaves_the_registry_usable() {
 }
 
 /// Whoever takes the lock reads the clock, so a clock that counts tells how often it was taken.
+#[test]
+fn the_renewals_of_a_batch_are_taken_a_portion_at_a_time_and_answered_in_order() {
+    let clock = Arc::new(Stopped::default());
+    let handle = opened(&clock);
+    for number in (0..250).step_by(2) {
+        register(&handle, &number.to_string());
+    }
+    clock.millis.store(7_000, Ordering::SeqCst);
+    let ids: Vec<String> = (0..250).map(|number| number.to_string()).collect();
+    let renewals = ids.iter().map(|id| Renewal {
+        key: KeyRef::new("a", id),
+        last_dirty: Some(1),
+        overridden: None,
+    });
+    let before = clock.reads.load(Ordering::SeqCst);
+    let mut outcomes = Vec::new();
+    handle.renew_all(&Origin::Peer(PeerId(Arc::from("peer"))), renewals, |renewed| {
+        // The lock is not held: this would wait for ever.
+        outcomes.push((handle.stats().instances, renewed));
+    });
+    let reads = clock.reads.load(Ordering::SeqCst) - before - outcomes.len();
+    assert_eq!(reads, 4, "250 in portions of 64");
+    for (number, (_, renewed)) in outcomes.iter().enumerate() {
+        let expected = if number % 2 == 0 {
+            Renewed::Ok
+        } else {
+            Renewed::Missing
+        };
+        assert_eq!(*renewed, expected, "{number}");
+    }
+    assert_eq!(handle.age(&InstanceKey::new("A", "248")), Some(Duration::ZERO));
+}
+
 #[test]
 fn what_a_peer_offers_is_taken_over_a_little_at_a_time() {
     let clock = Arc::new(Stopped::default());

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use eureka_registry_core::{Clock, Event, Mono, Now, PeerId};
+use eureka_registry_core::{AppliedKind, Clock, Event, Mono, Now, Origin, PeerId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -80,6 +80,15 @@ impl Handle {
     /// For the registry's event sink: called while the registry is locked. Wakes the driver only if there is something to do
     /// before it looks of itself. A panic stays here, because it would keep the registry's other events from the sink.
     pub fn event(&self, event: &Event) {
+        // A batch of a peer has hundreds of them, and they concern no other peer.
+        if let Event::Applied {
+            kind: AppliedKind::Renewed,
+            origin: Origin::Peer(_),
+            ..
+        } = event
+        {
+            return;
+        }
         let noted = catch_unwind(AssertUnwindSafe(|| {
             let mut guarded = self.shared.guarded.lock();
             // Most events are renewals, and many nodes are alone: they pay for a look.

@@ -132,6 +132,9 @@ pub(in crate::wire) fn integer(name: &str, value: &mut Value<'_>) -> Result<Opti
     let Some(spelled) = text(name, value)? else {
         return Ok(None);
     };
+    if let Some(number) = digits(&spelled) {
+        return Ok(Some(number));
+    }
     let number = match &*spelled {
         "true" => Some(i64::from(!quoted)),
         "false" => Some(0),
@@ -141,6 +144,17 @@ pub(in crate::wire) fn integer(name: &str, value: &mut Value<'_>) -> Result<Opti
         None if !quoted => Err(DecodeError::Unexpected(format!("`{name}` is out of range"))),
         number => Ok(Some(number.unwrap_or(0))),
     }
+}
+
+/// The number that a few digits are, which is what nearly all of them are.
+pub(in crate::wire) fn digits(spelled: &str) -> Option<i64> {
+    if spelled.is_empty() || spelled.len() > 18 {
+        return None;
+    }
+    spelled.bytes().try_fold(0, |number: i64, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        (digit < 10).then(|| number * 10 + i64::from(digit))
+    })
 }
 
 /// A number that fits 64 bits, its fraction cut off.
@@ -181,9 +195,7 @@ impl<'a> Value<'a> {
         let mut ends = Vec::new();
         loop {
             match self.peek() {
-                Some(b'"') => {
-                    self.skip_string()?;
-                }
+                Some(b'"') => self.skip_string()?,
                 Some(b'{') => {
                     if self.enter(b'}') {
                         ends.push(b'}');
@@ -300,28 +312,34 @@ impl<'a> Value<'a> {
     }
 
     fn read_string(&mut self) -> Result<Cow<'a, str>, DecodeError> {
-        let start = self.at;
-        if self.skip_string()? {
-            return Ok(Cow::Borrowed(&self.document[start + 1..self.at - 1]));
+        let start = self.at + 1;
+        let end = special(self.document.as_bytes(), start);
+        if self.document.as_bytes().get(end) != Some(&b'"') {
+            return self.read_escaped();
         }
+        self.at = end + 1;
+        Ok(Cow::Borrowed(&self.document[start..end]))
+    }
+
+    #[cold]
+    fn read_escaped(&mut self) -> Result<Cow<'a, str>, DecodeError> {
+        let start = self.at;
+        self.skip_string()?;
         let unescaped: String = serde_json::from_str(&self.document[start..self.at])
             .map_err(|error| DecodeError::Malformed(format!("not JSON at byte {start}: {error}")))?;
         Ok(Cow::Owned(unescaped))
     }
 
-    /// Goes past a string; tells whether it stands for itself.
-    fn skip_string(&mut self) -> Result<bool, DecodeError> {
-        let mut plain = true;
+    fn skip_string(&mut self) -> Result<(), DecodeError> {
         self.at += 1;
         loop {
             self.at = special(self.document.as_bytes(), self.at);
             match self.peek() {
                 Some(b'"') => {
                     self.at += 1;
-                    return Ok(plain);
+                    return Ok(());
                 }
                 Some(b'\\') => {
-                    plain = false;
                     self.at += 1;
                     self.skip_escape()?;
                 }
@@ -395,12 +413,15 @@ impl<'a> Value<'a> {
         Ok(())
     }
 
+    /// Encoders for machines leave none.
+    #[inline]
     fn skip_space(&mut self) {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.peek() {
             self.at += 1;
         }
     }
 
+    #[inline]
     fn peek(&self) -> Option<u8> {
         self.document.as_bytes().get(self.at).copied()
     }

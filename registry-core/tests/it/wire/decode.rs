@@ -1,7 +1,7 @@
 //! What is read: shapes that clients send, and bytes that nobody honest does.
 
 use eureka_registry_core::wire::{
-    BatchItem, DecodeError, Dialect, Format, GivenDataCenter, Invalid, ItemError, Registration,
+    BatchItem, DecodeError, Dialect, Format, GivenDataCenter, Heartbeat, Invalid, ItemError, Registration,
     read_applications, read_batch, read_registration,
 };
 use eureka_registry_core::{DataCenter, LeaseTerms, Port, Status};
@@ -342,11 +342,11 @@ fn items_of_a_batch_stand_for_themselves() {
             Ok(BatchItem::DeleteStatusOverride {
                 status, last_dirty, ..
             }) => format!("clear {status:?} {last_dirty:?}"),
-            Ok(BatchItem::Heartbeat {
+            Ok(BatchItem::Heartbeat(Heartbeat {
                 last_dirty,
                 overridden,
                 ..
-            }) => format!("renew {last_dirty:?} {overridden:?}"),
+            })) => format!("renew {last_dirty:?} {overridden:?}"),
             Ok(BatchItem::Register { key, registration }) => {
                 format!("register {key} {:?}", registration.host_name)
             }

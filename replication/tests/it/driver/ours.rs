@@ -125,7 +125,8 @@ fn repair(
 }
 
 fn batch(registry: &RegistryHandle, handle: &Handle, node: Option<NodeId>, request: &Received) -> Vec<u8> {
-    let items = wire::read_batch(&body(request), Dialect::Java).expect("a batch");
+    let body = body(request);
+    let items = wire::read_batch(&body, Dialect::Java).expect("a batch");
     let origin = origin(handle, node);
     let changed = |changed| if changed == Changed::Ok { 200 } else { 404 };
     let answers = items.into_iter().map(|item| {
@@ -137,11 +138,12 @@ fn batch(registry: &RegistryHandle, handle: &Handle, node: Option<NodeId>, reque
                 registry.register(origin, instance, Duration::ZERO);
                 200
             }
-            BatchItem::Heartbeat {
-                key,
-                last_dirty,
-                overridden,
-            } => match registry.renew(origin, &key, last_dirty, overridden) {
+            BatchItem::Heartbeat(heartbeat) => match registry.renew(
+                origin,
+                heartbeat.key(),
+                heartbeat.last_dirty,
+                heartbeat.overridden,
+            ) {
                 Renewed::Ok => 200,
                 Renewed::Missing | Renewed::Ahead | Renewed::Behind(_) => 404,
             },
