@@ -8,7 +8,8 @@ local DIRTY, VERSION = "1700000000000", "1.4.000"
 local function cut(text)
   local pieces, from = {}, 1
   for _, mark in ipairs({VERSION, DIRTY, DIRTY}) do
-    local first, last = assert(text:find(mark, from, true), "no " .. mark)
+    local first, last = text:find(mark, from, true)
+    assert(first, "no " .. mark)
     pieces[#pieces + 1] = text:sub(from, first - 1)
     from = last + 1
   end

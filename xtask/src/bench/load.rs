@@ -107,11 +107,12 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    pub(super) fn begin(address: SocketAddr, fleet: Fleet, generation: u64) -> Self {
+    /// Only the first `changing` instances of the fleet change, in turn.
+    pub(super) fn begin(address: SocketAddr, fleet: Fleet, changing: usize, generation: u64) -> Self {
         let end = Arc::new(AtomicBool::new(false));
         let thread = thread::spawn({
             let end = Arc::clone(&end);
-            move || runtime()?.block_on(keep_registering(address, fleet, generation, &end))
+            move || runtime()?.block_on(keep_registering(address, fleet, changing, generation, &end))
         });
         Self { end, thread }
     }
@@ -128,13 +129,18 @@ impl Changes {
 async fn keep_registering(
     address: SocketAddr,
     fleet: Fleet,
+    changing: usize,
     generation: u64,
     end: &AtomicBool,
 ) -> Result<()> {
     let mut connection = Connection::open(address, BUFFER).await?;
     let mut ticks = tokio::time::interval(CHANGE_EVERY);
     let mut request = Vec::new();
-    let changed = (0..).zip(fleet.shuffled().cycle());
+    let few = Fleet {
+        instances: changing,
+        ..fleet
+    };
+    let changed = (0..).zip(few.shuffled().cycle());
     for (number, instance) in changed.take_while(|_| !end.load(Ordering::Relaxed)) {
         ticks.tick().await;
         request.clear();

@@ -81,8 +81,12 @@ pub(super) enum Row {
     FullGzip,
     /// The same while 100 registrations a second change it
     FullGzipBusy,
+    /// The full list while 100 registrations a second change it
+    FullBusy,
     /// The delta of 100 changes, in gzip
     Delta,
+    /// The same while 100 registrations a second change it
+    DeltaBusy,
     /// One application
     Application,
     /// One VIP
@@ -114,7 +118,7 @@ const PROPAGATION_SINGLE: &str = "register at one server to answered by its peer
 const PROPAGATION_LIST: &str = "register at one server to listed by its peer";
 
 /// Rows of slices on one server of each kind, in the order of a round: first those that need to know what is registered.
-const SLICES: [Row; 13] = [
+const SLICES: [Row; 15] = [
     Row::Renew,
     Row::Batch,
     Row::RenewPaced,
@@ -124,6 +128,8 @@ const SLICES: [Row; 13] = [
     Row::Application,
     Row::Vip,
     Row::Delta,
+    Row::DeltaBusy,
+    Row::FullBusy,
     Row::FullGzipBusy,
     Row::Register,
     Row::GzipSize,
@@ -149,7 +155,9 @@ impl Row {
             Self::Full => "full fetch, identity",
             Self::FullGzip => "full fetch, gzip",
             Self::FullGzipBusy => "full fetch, gzip, 100 changes/s",
+            Self::FullBusy => "full fetch, identity, 100 changes/s",
             Self::Delta => "delta of 100 changes, gzip",
+            Self::DeltaBusy => "delta of 100, gzip, 100 changes/s",
             Self::Application => "one application",
             Self::Vip => "one VIP",
             Self::RenewPaced => "1,000 renewals/s, open loop",
@@ -166,12 +174,21 @@ impl Row {
         match self {
             Self::Register => Operation::Register,
             Self::Batch => Operation::Batch,
-            Self::Full => Operation::FullIdentity,
+            Self::Full | Self::FullBusy => Operation::FullIdentity,
             Self::FullGzip | Self::FullGzipBusy => Operation::FullGzip,
-            Self::Delta => Operation::DeltaGzip,
+            Self::Delta | Self::DeltaBusy => Operation::DeltaGzip,
             Self::Application => Operation::Application,
             Self::Vip => Operation::Vip,
-            _ => Operation::Renew,
+            Self::Renew
+            | Self::RenewOneApplication
+            | Self::RenewManyApplications
+            | Self::RenewPaced
+            | Self::RenewPacedFast
+            | Self::Life
+            | Self::GzipSize
+            | Self::Race
+            | Self::Watch
+            | Self::Propagation => Operation::Renew,
         }
     }
 
@@ -180,12 +197,26 @@ impl Row {
         !matches!(self, Self::GzipSize | Self::Race)
     }
 
+    /// How many of the instances register again meanwhile, in turn, if any do.
+    const fn changing(self, fleet: &Fleet) -> Option<usize> {
+        if matches!(self, Self::FullBusy | Self::FullGzipBusy) {
+            Some(fleet.instances)
+        } else if matches!(self, Self::DeltaBusy) {
+            // Those that are in the delta, so that it stays as long as it is.
+            Some(slices::CHANGED)
+        } else {
+            None
+        }
+    }
+
     /// Requests a second, if they come at a fixed rate.
     const fn paced(self) -> Option<u32> {
-        match self {
-            Self::RenewPaced => Some(1_000),
-            Self::RenewPacedFast => Some(10_000),
-            _ => None,
+        if matches!(self, Self::RenewPaced) {
+            Some(1_000)
+        } else if matches!(self, Self::RenewPacedFast) {
+            Some(10_000)
+        } else {
+            None
         }
     }
 
@@ -196,6 +227,7 @@ impl Row {
             (Kind::Eureka, Self::GzipSize) | (Kind::Eureka | Kind::JavaFresh, Self::Race) => 1,
             (_, Self::GzipSize | Self::Race) => 0,
             (Kind::Limit, Self::RenewOneApplication | Self::RenewManyApplications) => 0,
+            (Kind::Java | Kind::JavaFresh | Kind::RNacos, Self::FullBusy | Self::DeltaBusy) => 0,
             // It promises nothing about lists that are current, and its copy of the delta is 30 s old.
             (Kind::Java, Self::Delta) | (Kind::JavaFresh, Self::Life | Self::Renew | Self::Register) => 0,
             (Kind::Java, Self::Life | Self::Renew | Self::Register | Self::FullGzip | Self::FullGzipBusy)
@@ -218,6 +250,8 @@ struct Measured<'a> {
     absent: Vec<(Kind, String)>,
     /// How many slices a server took until it got no faster.
     warmed: Vec<String>,
+    /// Slices that failed, and why.
+    failed: Vec<String>,
     took: String,
 }
 
@@ -235,6 +269,7 @@ pub(super) fn measure(arguments: &Arguments) -> Result<String> {
         figures: Figures::default(),
         absent: programs.absent.clone(),
         warmed: Vec::new(),
+        failed: Vec::new(),
         took: String::new(),
     };
     measured.lives(&programs, &fleet)?;
@@ -356,12 +391,23 @@ impl Measured<'_> {
             for turn in 0..contenders.len() {
                 let contender = &contenders[(round + turn) % contenders.len()];
                 if contender.rows.contains(&row) && round < row.rounds(contender.kind, rounds) {
-                    let what = || format!("{}: {}", contender.kind.name(), row.title());
-                    self.turn(contender, row, generations).with_context(what)?;
+                    self.turn_or_again(contender, row, generations);
                 }
             }
         }
         Ok(())
+    }
+
+    /// What fails is tried once more; a run of half an hour does not end for it, but the page tells.
+    fn turn_or_again(&mut self, contender: &Contender<'_>, row: Row, generations: &mut Generations) {
+        for _ in 0..2 {
+            let Err(error) = self.turn(contender, row, generations) else {
+                return;
+            };
+            let line = format!("{}, {}: {error:#}", contender.kind.name(), row.title());
+            println!("failed: {line}");
+            self.failed.push(line);
+        }
     }
 
     fn turn(&mut self, contender: &Contender<'_>, row: Row, generations: &mut Generations) -> Result<()> {
@@ -370,16 +416,16 @@ impl Measured<'_> {
             connections: self.arguments.connections,
         };
         let _turn = contender.subject.turn()?;
-        match row {
-            Row::GzipSize => once::gzip_size(contender, &mut self.figures),
-            Row::Race => once::race(contender, &mut self.figures),
-            _ => {
-                let values = slices::measure(contender, row, slicing, generations)?.values;
-                println!("{}", page::slice_line(row.title(), contender.kind, &values));
-                self.figures.add(row.title(), contender.kind, &values);
-                Ok(())
-            }
+        if row == Row::GzipSize {
+            return once::gzip_size(contender, &mut self.figures);
         }
+        if row == Row::Race {
+            return once::race(contender, &mut self.figures);
+        }
+        let values = slices::measure(contender, row, slicing, generations)?.values;
+        println!("{}", page::slice_line(row.title(), contender.kind, &values));
+        self.figures.add(row.title(), contender.kind, &values);
+        Ok(())
     }
 
     /// Two servers that replicate, and watchers.

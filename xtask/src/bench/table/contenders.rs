@@ -168,18 +168,20 @@ impl<'a> Contender<'a> {
 
     /// The requests of an operation in the API of this server.
     pub(super) fn requests(&self, operation: Operation, generation: u64) -> Vec<Vec<u8>> {
-        match self.kind {
-            Kind::RNacos => nacos::requests(operation, &self.fleet, generation),
-            _ => operation.requests(&self.fleet, generation),
+        if self.kind == Kind::RNacos {
+            nacos::requests(operation, &self.fleet, generation)
+        } else {
+            operation.requests(&self.fleet, generation)
         }
     }
 
     /// The same as a file for wrk.
     pub(super) fn requests_file(&self, operation: Operation) -> Result<PathBuf> {
         // A registration's stamp is put in by the generator.
-        let generation = match operation {
-            Operation::Register => 0,
-            _ => self.generation,
+        let generation = if operation == Operation::Register {
+            0
+        } else {
+            self.generation
         };
         let file = self.programs.folder.join(format!("requests-{operation:?}"));
         wrk::write_requests(&file, &self.requests(operation, generation))?;
@@ -189,9 +191,10 @@ impl<'a> Contender<'a> {
 
 /// How many things one request asks for.
 pub(super) fn items(operation: Operation) -> u64 {
-    match operation {
-        Operation::Batch => BATCH as u64,
-        _ => 1,
+    if operation == Operation::Batch {
+        BATCH as u64
+    } else {
+        1
     }
 }
 

@@ -40,8 +40,8 @@ enum Unit {
 impl Criterion {
     pub(super) fn is_met(&self) -> bool {
         match self.bound {
-            Bound::AtLeast(bound) => self.figure.median >= bound,
-            Bound::AtMost(bound) => self.figure.median <= bound,
+            AtLeast(bound) => self.figure.median >= bound,
+            AtMost(bound) => self.figure.median <= bound,
         }
     }
 
@@ -58,8 +58,8 @@ impl Criterion {
             figure += &format!(" ({} to {})", self.unit.text(least), self.unit.text(most));
         }
         let bound = match self.bound {
-            Bound::AtLeast(bound) => format!("at least {}", self.unit.text(bound)),
-            Bound::AtMost(bound) => format!("at most {}", self.unit.text(bound)),
+            AtLeast(bound) => format!("at least {}", self.unit.text(bound)),
+            AtMost(bound) => format!("at most {}", self.unit.text(bound)),
         };
         let verdict = if self.is_met() { "met" } else { "**NOT MET**" };
         [figure, bound, verdict.to_owned()]
@@ -138,6 +138,18 @@ fn beside_limit(figures: &Figures) -> Vec<Promise> {
         (
             "full fetch, gzip, 100 changes/s: rate to the limit's",
             rate(Row::FullGzipBusy),
+            AtLeast(0.7),
+            Unit::Percent,
+        ),
+        (
+            "full fetch, identity, 100 changes/s: rate to the limit's",
+            rate(Row::FullBusy),
+            AtLeast(0.7),
+            Unit::Percent,
+        ),
+        (
+            "delta, 100 changes/s: rate to the limit's",
+            rate(Row::DeltaBusy),
             AtLeast(0.7),
             Unit::Percent,
         ),

@@ -45,9 +45,10 @@ fn memory(server: &Subject) -> Result<(Measure, f64)> {
 
 /// Everybody registers, with a server that has done nothing yet.
 fn register(server: &Subject, kind: Kind, fleet: &Fleet, figures: &mut Figures) -> Result<()> {
-    let requests = match kind {
-        Kind::RNacos => nacos::requests(Operation::Register, fleet, 0),
-        _ => Operation::Register.requests(fleet, 0),
+    let requests = if kind == Kind::RNacos {
+        nacos::requests(Operation::Register, fleet, 0)
+    } else {
+        Operation::Register.requests(fleet, 0)
     };
     let count = requests.len();
     let before = server.cpu_seconds()?;

@@ -59,30 +59,31 @@ pub(super) fn start(program: &Path, folder: &Path) -> Result<(Subject, Duration)
 
 /// The requests that come nearest to those of Eureka.
 pub(super) fn requests(operation: Operation, fleet: &Fleet, generation: u64) -> Vec<Vec<u8>> {
-    let request = |instance: usize| {
-        let application = instance % fleet.applications;
-        let ip = format!(
-            "10.{}.{}.{}",
-            instance >> 16 & 255,
-            instance >> 8 & 255,
-            instance & 255
-        );
-        let text = match operation {
-            Operation::Renew => beat(application, &ip),
-            Operation::Register => register(application, instance, &ip, generation),
-            _ => format!(
-                "GET /nacos/v1/ns/instance/list?serviceName=DEFAULT_GROUP%40%40app-{application}&namespaceId=public {HEAD}"
-            ),
+    let of_instances = |text: fn(usize, usize, &str, u64) -> String| {
+        let request = |instance: usize| {
+            let [high, middle, low] = [16, 8, 0].map(|bits| instance >> bits & 255);
+            let ip = format!("10.{high}.{middle}.{low}");
+            text(instance % fleet.applications, instance, &ip, generation).into_bytes()
         };
-        text.into_bytes()
+        fleet.shuffled().map(request).collect()
     };
-    match operation {
-        Operation::Renew | Operation::Register => fleet.shuffled().map(request).collect(),
-        _ => (0..fleet.applications).map(request).collect(),
+    if operation == Operation::Renew {
+        of_instances(beat)
+    } else if operation == Operation::Register {
+        of_instances(register)
+    } else {
+        (0..fleet.applications).map(list).collect()
     }
 }
 
-fn beat(application: usize, ip: &str) -> String {
+fn list(application: usize) -> Vec<u8> {
+    format!(
+        "GET /nacos/v1/ns/instance/list?serviceName=DEFAULT_GROUP%40%40app-{application}&namespaceId=public {HEAD}"
+    )
+    .into_bytes()
+}
+
+fn beat(application: usize, _instance: usize, ip: &str, _generation: u64) -> String {
     let beat = format!(
         r#"{{"cluster":"DEFAULT","ip":"{ip}","metadata":{{}},"period":5000,"port":8080,"scheduled":false,"serviceName":"DEFAULT_GROUP@@app-{application}","stopped":false,"weight":1.0}}"#
     );

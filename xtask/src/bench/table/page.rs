@@ -19,7 +19,7 @@ use crate::bench::subject::Kind;
 use crate::bench::wrk;
 
 /// Closed loops, in the order of the table.
-const LOOPS: [&str; 12] = [
+const LOOPS: [&str; 14] = [
     FIRST_REGISTRATION,
     Row::Register.title(),
     Row::Renew.title(),
@@ -27,9 +27,11 @@ const LOOPS: [&str; 12] = [
     Row::RenewManyApplications.title(),
     Row::Batch.title(),
     Row::Full.title(),
+    Row::FullBusy.title(),
     Row::FullGzip.title(),
     Row::FullGzipBusy.title(),
     Row::Delta.title(),
+    Row::DeltaBusy.title(),
     Row::Application.title(),
     Row::Vip.title(),
 ];
@@ -99,6 +101,7 @@ pub(super) fn json(measured: &Measured<'_>) -> Value {
         "connections": arguments.connections,
         "absent": absent,
         "warmed_up": measured.warmed,
+        "failed": measured.failed,
         "figures": measured.figures.json(),
         "criteria": criteria,
     })
@@ -308,6 +311,9 @@ fn conditions(measured: &Measured<'_>) -> String {
     }
     for line in &measured.warmed {
         add(format!("warmed up: {line}"));
+    }
+    for line in &measured.failed {
+        add(format!("failed: {}", line.replace('\n', " ")));
     }
     text.push('\n');
     text
