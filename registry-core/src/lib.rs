@@ -92,6 +92,7 @@ mod rng;
 #[cfg(feature = "shared")]
 mod shared;
 mod snapshot;
+mod sorted;
 mod stats;
 mod status;
 mod table;

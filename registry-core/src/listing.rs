@@ -2,11 +2,11 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 
 use crate::model::{Instance, InstanceKey};
 use crate::pages::{Edits, Pages, Place};
 use crate::snapshot::{Frozen, LeaseView, Reads, Snapshot};
+use crate::sorted::{Sorted, Sought};
 
 /// At most this many virtual addresses of one instance can be asked for; a longer list is shown, but not searched.
 const ADDRESSES: usize = 32;
@@ -94,19 +94,17 @@ impl Listing {
     pub(crate) fn put(&mut self, key: &Arc<InstanceKey>, view: LeaseView, in_delta: bool) {
         self.touch();
         let view = Arc::new(view);
-        let order = |other: &Arc<LeaseView>| order(other, key);
         if in_delta {
-            self.delta.put(&mut self.edits, order, Arc::clone(&view));
+            self.delta.put(&mut self.edits, Arc::clone(&view));
         }
         let instance = Arc::clone(&view.instance);
         self.counts[instance.status as usize] += 1;
-        let before = self.instances.put(&mut self.edits, order, view);
+        let before = self.instances.put(&mut self.edits, view);
         let before = before.as_ref().map(|view| &*view.instance);
         match before {
             Some(before) => self.counts[before.status as usize] -= 1,
             None => {
-                self.ids
-                    .put(&mut self.edits, |other| by_id(other, key), Arc::clone(key));
+                self.ids.put(&mut self.edits, Arc::clone(key));
             }
         }
         self.index(key, before, Some((key, &instance)));
@@ -115,41 +113,37 @@ impl Listing {
     /// Lists an instance no more. Its last state goes to the delta if `last` is given.
     pub(crate) fn take(&mut self, key: &InstanceKey, last: Option<LeaseView>) {
         self.touch();
-        let order = |other: &Arc<LeaseView>| order(other, key);
         if let Some(last) = last {
-            self.delta.put(&mut self.edits, order, Arc::new(last));
+            self.delta.put(&mut self.edits, Arc::new(last));
         }
-        if let Some(before) = self.instances.remove(&mut self.edits, order) {
+        if let Some(before) = self.instances.remove(&mut self.edits, &listed(key)) {
             self.counts[before.instance.status as usize] -= 1;
-            self.ids.remove(&mut self.edits, |other| by_id(other, key));
+            let by_id = Sought::exactly([key.id(), key.app(), ""]);
+            self.ids.remove(&mut self.edits, &by_id);
             self.index(key, Some(&before.instance), None);
         }
     }
 
     /// Whether an instance is listed.
     pub(crate) fn has(&self, key: &InstanceKey) -> bool {
-        self.instances.seek(|other| order(other, key)).1
+        self.instances.seek(&listed(key)).1
     }
 
     /// Puts a state into the delta alone.
     pub(crate) fn note(&mut self, view: LeaseView) {
         self.touch();
-        let key = view.key();
-        self.delta
-            .put(&mut self.edits, |other| order(other, &key), Arc::new(view));
+        self.delta.put(&mut self.edits, Arc::new(view));
     }
 
     /// Takes an instance out of the delta.
     pub(crate) fn leave_delta(&mut self, key: &InstanceKey) {
         self.touch();
-        self.delta.remove(&mut self.edits, |other| order(other, key));
+        self.delta.remove(&mut self.edits, &listed(key));
     }
 
     /// The instances with this id, in the order of their applications.
     pub(crate) fn with_id(&self, id: &str) -> impl Iterator<Item = &InstanceKey> {
-        let (place, _) = self
-            .ids
-            .seek(|other| (**other.id()).cmp(id).then(Ordering::Greater));
+        let (place, _) = self.ids.seek(&Sought::before(id));
         let keys = self.ids.iter_from(place).map(|key| &**key);
         keys.take_while(move |key| **key.id() == *id)
     }
@@ -157,7 +151,7 @@ impl Listing {
     /// The instances behind `after`, in order.
     pub(crate) fn keys(&self, after: Option<&InstanceKey>) -> impl Iterator<Item = InstanceKey> {
         let place = after.map_or(Place::FIRST, |after| {
-            let (place, found) = self.instances.seek(|other| order(other, after));
+            let (place, found) = self.instances.seek(&listed(after));
             if found { self.instances.step(place) } else { place }
         });
         self.instances.iter_from(place).map(|view| view.key())
@@ -173,7 +167,7 @@ impl Listing {
         let place = match &self.refreshed {
             None => Place::FIRST,
             Some(last) => {
-                let (place, found) = self.instances.seek(|other| order(other, last));
+                let (place, found) = self.instances.seek(&listed(last));
                 if found { self.instances.step(place) } else { place }
             }
         };
@@ -238,18 +232,13 @@ impl Listing {
             return;
         }
         for (name, _) in before.map(addresses).unwrap_or_default() {
-            self.vips
-                .remove(&mut self.edits, |other| by_address(other, &name, key));
+            let sought = Sought::exactly([&name, key.app(), key.id()]);
+            self.vips.remove(&mut self.edits, &sought);
         }
         let Some((key, after)) = after else { return };
         for (name, lists) in addresses(after) {
-            let entry = Address {
-                name: Arc::clone(&name),
-                key: Arc::clone(key),
-                lists,
-            };
-            self.vips
-                .put(&mut self.edits, |other| by_address(other, &name, key), entry);
+            let key = Arc::clone(key);
+            self.vips.put(&mut self.edits, Address { name, key, lists });
         }
     }
 }
@@ -289,24 +278,30 @@ fn elements(list: Option<&Arc<str>>) -> impl Iterator<Item = Arc<str>> {
     elements.filter(|element| !element.is_empty()).take(ADDRESSES)
 }
 
-/// How a view compares with a key.
-pub(crate) fn order(view: &Arc<LeaseView>, key: &InstanceKey) -> Ordering {
-    let instance = &view.instance;
-    let same = Arc::ptr_eq(&instance.app, key.app());
-    let by_app = if same {
-        Ordering::Equal
-    } else {
-        instance.app.cmp(key.app())
-    };
-    by_app.then_with(|| instance.id().cmp(key.id()))
+/// Where an instance is in a list.
+pub(crate) fn listed(key: &InstanceKey) -> Sought<'_> {
+    Sought::exactly([key.app(), key.id(), ""])
 }
 
-fn by_id(other: &InstanceKey, key: &InstanceKey) -> Ordering {
-    other.id().cmp(key.id()).then_with(|| other.app().cmp(key.app()))
+/// Instances are listed by their keys.
+impl Sorted for Arc<LeaseView> {
+    fn texts(&self) -> [&str; 3] {
+        [&self.instance.app, self.instance.id(), ""]
+    }
 }
 
-fn by_address(other: &Address, address: &str, key: &InstanceKey) -> Ordering {
-    (*other.name).cmp(address).then_with(|| (*other.key).cmp(key))
+/// The index of ids.
+impl Sorted for Arc<InstanceKey> {
+    fn texts(&self) -> [&str; 3] {
+        [self.id(), self.app(), ""]
+    }
+}
+
+/// The index of virtual addresses.
+impl Sorted for Address {
+    fn texts(&self) -> [&str; 3] {
+        [&self.name, self.key.app(), self.key.id()]
+    }
 }
 
 impl Frozen {

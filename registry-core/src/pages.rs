@@ -5,9 +5,9 @@
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 
 use crate::snapshot::LeaseView;
+use crate::sorted::{Node, Sorted, Sought};
 
 /// At most this many pages are in a block.
 const BLOCK: usize = 64;
@@ -18,7 +18,7 @@ const PAGE_EFFORT: usize = 256;
 #[derive(Debug)]
 pub struct Page<T = Arc<LeaseView>> {
     number: u64,
-    entries: Vec<T>,
+    entries: Node<T>,
 }
 
 impl Page {
@@ -29,7 +29,7 @@ impl Page {
 
     /// The instances.
     pub fn instances(&self) -> &[Arc<LeaseView>] {
-        &self.entries
+        self.entries.items()
     }
 }
 
@@ -51,13 +51,27 @@ pub(crate) struct Place {
 /// The sequence, with at most `WIDTH` entries in a page.
 #[derive(Debug)]
 pub(crate) struct Pages<T, const WIDTH: usize = 128> {
-    blocks: Arc<Vec<Arc<Block<T>>>>,
+    blocks: Arc<Node<Arc<Block<T>>>>,
     len: usize,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Block<T> {
-    pages: Vec<Arc<Page<T>>>,
+    pages: Node<Arc<Page<T>>>,
+}
+
+/// A page stands where its first entry does.
+impl<T: Sorted> Sorted for Arc<Page<T>> {
+    fn texts(&self) -> [&str; 3] {
+        self.entries.items()[0].texts()
+    }
+}
+
+/// And so does a block.
+impl<T: Sorted> Sorted for Arc<Block<T>> {
+    fn texts(&self) -> [&str; 3] {
+        self.pages.items()[0].texts()
+    }
 }
 
 impl Place {
@@ -90,25 +104,11 @@ impl<T, const WIDTH: usize> Clone for Pages<T, WIDTH> {
     }
 }
 
-impl<T> Clone for Block<T> {
-    fn clone(&self) -> Self {
-        let mut pages = Vec::with_capacity(self.pages.len() + 1);
-        pages.extend_from_slice(&self.pages);
-        Self { pages }
-    }
-}
-
-impl<T> Block<T> {
-    fn first(&self) -> &T {
-        &self.pages[0].entries[0]
-    }
-}
-
-impl<T, const WIDTH: usize> Pages<T, WIDTH> {
+impl<T: Sorted, const WIDTH: usize> Pages<T, WIDTH> {
     /// Nothing.
     pub(crate) fn new() -> Self {
         Self {
-            blocks: Arc::new(Vec::new()),
+            blocks: Arc::new(Node::empty()),
             len: 0,
         }
     }
@@ -120,36 +120,41 @@ impl<T, const WIDTH: usize> Pages<T, WIDTH> {
 
     /// How many pages there are.
     pub(crate) fn page_count(&self) -> usize {
-        self.blocks.iter().map(|block| block.pages.len()).sum()
+        self.blocks.items().iter().map(|block| block.pages.len()).sum()
     }
 
     /// All pages, in order.
     pub(crate) fn pages(&self) -> impl Iterator<Item = &Arc<Page<T>>> {
-        self.blocks.iter().flat_map(|block| &block.pages)
+        self.blocks.items().iter().flat_map(|block| block.pages.items())
     }
 
     /// The entry at a place that [`seek`](Self::seek) gave.
     pub(crate) fn entry(&self, place: Place) -> Option<&T> {
-        self.page(place)?.entries.get(place.entry)
+        self.page(place)?.entries.items().get(place.entry)
     }
 
     /// The page of a place.
     pub(crate) fn page(&self, place: Place) -> Option<&Arc<Page<T>>> {
-        self.blocks.get(place.block)?.pages.get(place.page)
+        self.blocks
+            .items()
+            .get(place.block)?
+            .pages
+            .items()
+            .get(place.page)
     }
 
     /// The entries from a place on.
     pub(crate) fn iter_from(&self, place: Place) -> impl Iterator<Item = &T> {
-        let pages = self.blocks[place.block.min(self.blocks.len())..]
+        let pages = self.blocks.items()[place.block.min(self.blocks.len())..]
             .iter()
             .enumerate()
             .flat_map(move |(index, block)| {
                 let skipped = if index == 0 { place.page } else { 0 };
-                block.pages.get(skipped..).unwrap_or_default()
+                block.pages.items().get(skipped..).unwrap_or_default()
             });
         pages.enumerate().flat_map(move |(index, page)| {
             let skipped = if index == 0 { place.entry } else { 0 };
-            page.entries.get(skipped..).unwrap_or_default()
+            page.entries.items().get(skipped..).unwrap_or_default()
         })
     }
 
@@ -170,7 +175,8 @@ impl<T, const WIDTH: usize> Pages<T, WIDTH> {
 
     /// The start of the page behind the one of `place`.
     pub(crate) fn next_page(&self, place: Place) -> Place {
-        let pages = self.blocks.get(place.block).map_or(0, |block| block.pages.len());
+        let block = self.blocks.items().get(place.block);
+        let pages = block.map_or(0, |block| block.pages.len());
         let (block, page) = if place.page + 1 < pages {
             (place.block, place.page + 1)
         } else {
@@ -192,86 +198,93 @@ impl<T, const WIDTH: usize> Pages<T, WIDTH> {
         }
     }
 
-    /// Where the first entry is that is not less than what is looked for, and whether it is equal. `order` tells how an
-    /// entry compares with that.
-    pub(crate) fn seek(&self, order: impl Fn(&T) -> Ordering) -> (Place, bool) {
-        let (place, found) = self.locate(&order);
+    /// Where the first entry is that is not less than what is looked for, and whether it is that.
+    pub(crate) fn seek(&self, sought: &Sought<'_>) -> (Place, bool) {
+        let (place, found) = self.locate(sought);
         let past_page = self
             .page(place)
             .is_some_and(|page| place.entry == page.entries.len());
         if past_page {
             let next = self.next_page(place);
-            let equal = self.entry(next).is_some_and(|entry| order(entry).is_eq());
+            let equal = self.entry(next).is_some_and(|entry| sought.order(entry).is_eq());
             (next, equal)
         } else {
             (place, found)
         }
     }
 
-    /// Puts an entry where `order` says, replacing an equal one, which is returned.
-    pub(crate) fn put(&mut self, edits: &mut Edits, order: impl Fn(&T) -> Ordering, entry: T) -> Option<T>
+    /// Puts an entry in its place, replacing one of the same key, which is returned.
+    pub(crate) fn put(&mut self, edits: &mut Edits, entry: T) -> Option<T>
     where
         T: Clone,
     {
-        let (place, found) = self.locate(&order);
-        if self.blocks.is_empty() {
+        let (place, found) = self.locate(&Sought::exactly(entry.texts()));
+        if self.blocks.len() == 0 {
             let page = Page {
                 number: edits.number(),
-                entries: alloc::vec![entry],
+                entries: Node::of(entry),
             };
-            let pages = alloc::vec![Arc::new(page)];
-            self.blocks = Arc::new(alloc::vec![Arc::new(Block { pages })]);
+            let pages = Node::of(Arc::new(page));
+            self.blocks = Arc::new(Node::of(Arc::new(Block { pages })));
             self.len = 1;
             return None;
         }
         let blocks = Arc::make_mut(&mut self.blocks);
-        let block = Arc::make_mut(&mut blocks[place.block]);
-        let page = page_mut(&mut block.pages[place.page], edits);
+        let block = Arc::make_mut(blocks.item_mut(place.block));
+        let page = page_mut(block.pages.item_mut(place.page), edits);
         if found {
-            return Some(core::mem::replace(&mut page.entries[place.entry], entry));
+            return Some(page.entries.replace(place.entry, entry));
         }
         self.len += 1;
-        if page.entries.len() < WIDTH {
-            grow(&mut page.entries, WIDTH);
-            page.entries.insert(place.entry, entry);
-        } else {
-            page.entries.insert(place.entry, entry);
-            let entries = split(&mut page.entries, place.entry);
-            page.entries.shrink_to_fit();
+        page.entries.insert(place.entry, entry, WIDTH);
+        let rest = (page.entries.len() > WIDTH).then(|| split(&mut page.entries, place.entry));
+        if let Some(entries) = rest {
             let number = edits.number();
-            block
-                .pages
-                .insert(place.page + 1, Arc::new(Page { number, entries }));
-            if block.pages.len() > BLOCK {
-                let pages = split(&mut block.pages, place.page + 1);
-                blocks.insert(place.block + 1, Arc::new(Block { pages }));
-            }
+            let rest = Arc::new(Page { number, entries });
+            block.pages.insert(place.page + 1, rest, BLOCK);
+        }
+        let rest = (block.pages.len() > BLOCK).then(|| split(&mut block.pages, place.page + 1));
+        let is_first = place.entry == 0;
+        if is_first {
+            block.pages.renamed(place.page);
+        }
+        if let Some(pages) = rest {
+            blocks.insert(place.block + 1, Arc::new(Block { pages }), usize::MAX);
+        }
+        if is_first && place.page == 0 {
+            blocks.renamed(place.block);
         }
         None
     }
 
-    /// Takes out the entry that is equal by `order`.
-    pub(crate) fn remove(&mut self, edits: &mut Edits, order: impl Fn(&T) -> Ordering) -> Option<T>
+    /// Takes out the entry of a key.
+    pub(crate) fn remove(&mut self, edits: &mut Edits, sought: &Sought<'_>) -> Option<T>
     where
         T: Clone,
     {
-        let (place, found) = self.locate(&order);
+        let (place, found) = self.locate(sought);
         if !found {
             return None;
         }
         self.len -= 1;
         let blocks = Arc::make_mut(&mut self.blocks);
-        let block = Arc::make_mut(&mut blocks[place.block]);
-        let page = page_mut(&mut block.pages[place.page], edits);
+        let block = Arc::make_mut(blocks.item_mut(place.block));
+        let page = page_mut(block.pages.item_mut(place.page), edits);
         let removed = page.entries.remove(place.entry);
-        if page.entries.is_empty() {
+        if page.entries.len() == 0 {
             block.pages.remove(place.page);
         } else {
+            if place.entry == 0 {
+                block.pages.renamed(place.page);
+            }
             join_pages(&mut block.pages, place.page, WIDTH / 2, edits);
         }
-        if block.pages.is_empty() {
+        if block.pages.len() == 0 {
             blocks.remove(place.block);
         } else {
+            if (place.page, place.entry) == (0, 0) {
+                blocks.renamed(place.block);
+            }
             join_blocks(blocks, place.block);
         }
         Some(removed)
@@ -292,6 +305,7 @@ impl<T, const WIDTH: usize> Pages<T, WIDTH> {
         };
         let changes: Vec<(usize, T)> = page
             .entries
+            .items()
             .iter()
             .enumerate()
             .filter_map(|(index, entry)| Some((index, renewed(entry)?)))
@@ -300,10 +314,10 @@ impl<T, const WIDTH: usize> Pages<T, WIDTH> {
             return false;
         }
         let blocks = Arc::make_mut(&mut self.blocks);
-        let block = Arc::make_mut(&mut blocks[place.block]);
-        let page = page_mut(&mut block.pages[place.page], edits);
+        let block = Arc::make_mut(blocks.item_mut(place.block));
+        let page = page_mut(block.pages.item_mut(place.page), edits);
         for (index, entry) in changes {
-            page.entries[index] = entry;
+            page.entries.replace(index, entry);
         }
         true
     }
@@ -334,28 +348,19 @@ impl<T, const WIDTH: usize> Pages<T, WIDTH> {
                 }
             }
         }
-        blocks.is_empty()
+        blocks.len() == 0
     }
 
     /// The page and the place in it where an entry is or belongs.
-    fn locate(&self, order: &impl Fn(&T) -> Ordering) -> (Place, bool) {
-        let block = last_not_greater(&self.blocks, |block| order(block.first()));
-        let pages = self.blocks.get(block).map_or(&[][..], |block| &block.pages);
-        let page = last_not_greater(pages, |page| order(&page.entries[0]));
-        let entries = pages.get(page).map_or(&[][..], |page| &page.entries);
-        let (entry, found) = match entries.binary_search_by(order) {
-            Ok(entry) => (entry, true),
-            Err(entry) => (entry, false),
-        };
-        (Place { block, page, entry }, found)
+    fn locate(&self, sought: &Sought<'_>) -> (Place, bool) {
+        let block = self.blocks.partition(sought, true).saturating_sub(1);
+        let pages = self.blocks.items().get(block).map(|block| &block.pages);
+        let page = pages.map_or(0, |pages| pages.partition(sought, true).saturating_sub(1));
+        let entries = pages.and_then(|pages| pages.items().get(page));
+        let found = entries.map_or(Err(0), |page| page.entries.search(sought));
+        let (Ok(entry) | Err(entry)) = found;
+        (Place { block, page, entry }, found.is_ok())
     }
-}
-
-/// The last of `parts` that does not begin behind what is looked for, or the first.
-fn last_not_greater<P>(parts: &[P], order: impl Fn(&P) -> Ordering) -> usize {
-    parts
-        .partition_point(|part| order(part).is_le())
-        .saturating_sub(1)
 }
 
 /// A page to change, under a new number; copied if somebody else has it.
@@ -363,8 +368,7 @@ fn page_mut<'a, T: Clone>(page: &'a mut Arc<Page<T>>, edits: &mut Edits) -> &'a 
     let number = edits.number();
     if Arc::get_mut(page).is_none() {
         edits.copies += 1;
-        let mut entries = Vec::with_capacity(page.entries.len() + 1);
-        entries.extend_from_slice(&page.entries);
+        let entries = page.entries.clone();
         *page = Arc::new(Page { number, entries });
     }
     let page = Arc::get_mut(page).expect("nobody else has a page just made");
@@ -372,15 +376,8 @@ fn page_mut<'a, T: Clone>(page: &'a mut Arc<Page<T>>, edits: &mut Edits) -> &'a 
     page
 }
 
-/// Makes room for one more, and for a few, but not for twice as many: there are many pages.
-fn grow<T>(entries: &mut Vec<T>, most: usize) {
-    if entries.len() == entries.capacity() {
-        entries.reserve_exact((entries.len() / 8).max(4).min(most - entries.len()));
-    }
-}
-
 /// The half behind; but only what lies behind `inserted` when it came last, as it does when keys come in order.
-fn split<E>(entries: &mut Vec<E>, inserted: usize) -> Vec<E> {
+fn split<E: Sorted>(entries: &mut Node<E>, inserted: usize) -> Node<E> {
     let at = if inserted + 1 == entries.len() {
         inserted
     } else {
@@ -390,33 +387,27 @@ fn split<E>(entries: &mut Vec<E>, inserted: usize) -> Vec<E> {
 }
 
 /// Joins a page that has become small with its neighbour, if that is small too.
-fn join_pages<T: Clone>(pages: &mut Vec<Arc<Page<T>>>, at: usize, most: usize, edits: &mut Edits) {
-    let small = |first: usize| {
-        let next = pages.get(first + 1)?;
-        (pages[first].entries.len() + next.entries.len() <= most).then_some(first)
-    };
+fn join_pages<T: Clone + Sorted>(pages: &mut Node<Arc<Page<T>>>, at: usize, most: usize, edits: &mut Edits) {
+    let len = |page: usize| pages.items().get(page).map(|page| page.entries.len());
+    let small = |first: usize| (len(first)? + len(first + 1)? <= most).then_some(first);
     let Some(first) = small(at).or_else(|| small(at.checked_sub(1)?)) else {
         return;
     };
     let next = pages.remove(first + 1);
-    page_mut(&mut pages[first], edits)
+    page_mut(pages.item_mut(first), edits)
         .entries
-        .extend_from_slice(&next.entries);
+        .append(&next.entries);
 }
 
 /// The same for blocks.
-fn join_blocks<T>(blocks: &mut Vec<Arc<Block<T>>>, at: usize) {
-    let small = |first: usize| {
-        let next = blocks.get(first + 1)?;
-        (blocks[first].pages.len() + next.pages.len() <= BLOCK / 2).then_some(first)
-    };
+fn join_blocks<T: Clone + Sorted>(blocks: &mut Node<Arc<Block<T>>>, at: usize) {
+    let len = |block: usize| blocks.items().get(block).map(|block| block.pages.len());
+    let small = |first: usize| (len(first)? + len(first + 1)? <= BLOCK / 2).then_some(first);
     let Some(first) = small(at).or_else(|| small(at.checked_sub(1)?)) else {
         return;
     };
     let next = blocks.remove(first + 1);
-    Arc::make_mut(&mut blocks[first])
-        .pages
-        .extend_from_slice(&next.pages);
+    Arc::make_mut(blocks.item_mut(first)).pages.append(&next.pages);
 }
 
 #[cfg(test)]

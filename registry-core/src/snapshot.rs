@@ -3,11 +3,11 @@
 use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::cmp::Ordering;
 
-use crate::listing::{Address, Index, Lists, order};
+use crate::listing::{Address, Index, Lists, listed};
 use crate::model::{Action, Instance, InstanceKey, LeaseTerms, Status};
 use crate::pages::{Page, Pages, Place};
+use crate::sorted::Sought;
 use crate::time::Wall;
 
 /// One instance with its lease, as readers see it.
@@ -159,17 +159,14 @@ impl Snapshot {
 
     /// The application of this (upper-case) name, `None` if it has no instance.
     pub fn application(&self, name: &str) -> Option<Application<'_>> {
-        let (first, _) = self
-            .frozen
-            .instances
-            .seek(|view| (*view.instance.app).cmp(name).then(Ordering::Greater));
+        let (first, _) = self.frozen.instances.seek(&Sought::before(name));
         let app = &self.frozen.instances.entry(first)?.instance.app;
         (**app == *name).then(|| self.run(app, first))
     }
 
     /// One instance as this snapshot has it (its lease times may be old: see `Config::listed_lease_age`).
     pub fn instance(&self, key: &InstanceKey) -> Option<&Arc<LeaseView>> {
-        let (place, found) = self.frozen.instances.seek(|view| order(view, key));
+        let (place, found) = self.frozen.instances.seek(&listed(key));
         self.frozen.instances.entry(place).filter(|_| found)
     }
 
@@ -180,8 +177,8 @@ impl Snapshot {
         after: Option<&InstanceKey>,
     ) -> impl Iterator<Item = &'a Arc<LeaseView>> + use<'a> {
         let place = after.map_or(Place::FIRST, |key| {
-            let behind = |view: &Arc<LeaseView>| order(view, key).then(Ordering::Less);
-            self.frozen.instances.seek(behind).0
+            let behind = Sought::after([key.app(), key.id(), ""]);
+            self.frozen.instances.seek(&behind).0
         });
         self.frozen.instances.iter_from(place)
     }
@@ -189,7 +186,7 @@ impl Snapshot {
     /// Instances with this id, in the order of their applications.
     pub fn by_id(&self, id: &str) -> Vec<Arc<LeaseView>> {
         let ids = &self.frozen.ids;
-        let (first, _) = ids.seek(|key| (**key.id()).cmp(id).then(Ordering::Greater));
+        let (first, _) = ids.seek(&Sought::before(id));
         let keys = ids
             .iter_from(first)
             .map(|key| &**key)
@@ -232,7 +229,7 @@ impl Snapshot {
 
     /// What the delta has of one instance.
     pub fn delta_instance(&self, key: &InstanceKey) -> Option<&Arc<LeaseView>> {
-        let (place, found) = self.frozen.delta.seek(|view| order(view, key));
+        let (place, found) = self.frozen.delta.seek(&listed(key));
         self.frozen.delta.entry(place).filter(|_| found)
     }
 
@@ -243,7 +240,7 @@ impl Snapshot {
 
     fn by_address(&self, address: &str, is_in: impl Fn(Lists) -> bool) -> Vec<Arc<LeaseView>> {
         let vips = &self.frozen.vips;
-        let (first, _) = vips.seek(|entry| (*entry.name).cmp(address).then(Ordering::Greater));
+        let (first, _) = vips.seek(&Sought::before(address));
         let entries = vips.iter_from(first).take_while(|entry| *entry.name == *address);
         let entries = entries.filter(|entry| is_in(entry.lists));
         self.views(entries.map(|entry| &*entry.key))
@@ -265,8 +262,7 @@ impl Snapshot {
 
     /// The place behind the last instance of an application.
     fn end(&self, name: &str) -> Place {
-        let behind = |view: &Arc<LeaseView>| (*view.instance.app).cmp(name).then(Ordering::Less);
-        self.frozen.instances.seek(behind).0
+        self.frozen.instances.seek(&Sought::behind(name)).0
     }
 }
 

@@ -1,28 +1,57 @@
 //! Compares the pages with a plain sorted vector.
 
+use alloc::format;
+use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::{Edits, PAGE_EFFORT};
+use super::{Edits, PAGE_EFFORT, Place};
 
 use crate::rng::Rng;
+use crate::sorted::{Sorted, Sought};
 
 const WIDTH: usize = 128;
 
-type Pages = super::Pages<u64, WIDTH>;
+type Pages = super::Pages<Number, WIDTH>;
+
+/// A number and its digits, by which it is sorted.
+#[derive(Clone, Debug, Eq, PartialEq)]
+struct Number {
+    value: u64,
+    digits: String,
+}
+
+impl From<u64> for Number {
+    fn from(value: u64) -> Self {
+        let digits = format!("{value:06}");
+        Self { value, digits }
+    }
+}
+
+impl Sorted for Number {
+    fn texts(&self) -> [&str; 3] {
+        [&self.digits[..2], &self.digits[2..3], &self.digits[3..]]
+    }
+}
 
 fn entries(pages: &Pages) -> Vec<u64> {
     pages
         .pages()
-        .flat_map(|page| page.entries.iter().copied())
+        .flat_map(|page| page.entries.items().iter().map(|number| number.value))
         .collect()
 }
 
 fn put(pages: &mut Pages, edits: &mut Edits, value: u64) -> Option<u64> {
-    pages.put(edits, |entry| entry.cmp(&value), value)
+    pages.put(edits, value.into()).map(|number| number.value)
 }
 
 fn remove(pages: &mut Pages, edits: &mut Edits, value: u64) -> Option<u64> {
-    pages.remove(edits, |entry| entry.cmp(&value))
+    let sought = Number::from(value);
+    let removed = pages.remove(edits, &Sought::exactly(sought.texts()));
+    removed.map(|number| number.value)
+}
+
+fn seek(pages: &Pages, value: u64) -> (Place, bool) {
+    pages.seek(&Sought::exactly(Number::from(value).texts()))
 }
 
 #[test]
@@ -105,25 +134,26 @@ fn a_change_copies_one_page_and_only_while_it_is_shared() {
 #[test]
 fn seeks_iterates_and_counts() {
     let (mut pages, mut edits) = (Pages::new(), Edits::default());
-    assert!(!pages.seek(|entry| entry.cmp(&1)).1);
-    assert_eq!(pages.iter_from(pages.seek(|entry| entry.cmp(&1)).0).count(), 0);
+    assert!(!seek(&pages, 1).1);
+    assert_eq!(pages.iter_from(seek(&pages, 1).0).count(), 0);
     for value in 0..30_000 {
         put(&mut pages, &mut edits, 2 * value);
     }
     for wanted in [0, 1, 254, 255, 256, 257, 30_001, 59_998] {
-        let (place, found) = pages.seek(|entry| entry.cmp(&wanted));
+        let (place, found) = seek(&pages, wanted);
         assert_eq!(found, wanted % 2 == 0);
-        assert_eq!(pages.entry(place), Some(&(wanted + wanted % 2)));
-        assert_eq!(pages.iter_from(place).next(), Some(&(wanted + wanted % 2)));
-        let (start, _) = pages.seek(|entry| entry.cmp(&0));
+        let expected = Number::from(wanted + wanted % 2);
+        assert_eq!(pages.entry(place), Some(&expected));
+        assert_eq!(pages.iter_from(place).next(), Some(&expected));
+        let (start, _) = seek(&pages, 0);
         assert_eq!(pages.between(start, place) as u64, wanted.div_ceil(2));
         let rest = pages.iter_from(place).count();
         assert_eq!(rest as u64, 30_000 - wanted.div_ceil(2));
     }
-    let (end, found) = pages.seek(|entry| entry.cmp(&60_000));
+    let (end, found) = seek(&pages, 60_000);
     assert!(!found && pages.entry(end).is_none());
     assert_eq!(pages.iter_from(end).count(), 0);
-    assert_eq!(pages.between(pages.seek(|entry| entry.cmp(&0)).0, end), 30_000);
+    assert_eq!(pages.between(seek(&pages, 0).0, end), 30_000);
 }
 
 #[test]
@@ -132,11 +162,13 @@ fn rewriting_and_disposing() {
     for value in 0..1_000_u64 {
         put(&mut pages, &mut edits, value);
     }
-    let (place, _) = pages.seek(|entry| entry.cmp(&0));
+    let (place, _) = seek(&pages, 0);
     let number = pages.page(place).expect("there is one").number;
     assert!(!pages.rewrite(&mut edits, place, |_| None));
     assert_eq!(pages.page(place).expect("there is one").number, number);
-    assert!(pages.rewrite(&mut edits, place, |entry| (*entry == 1).then_some(1)));
+    assert!(pages.rewrite(&mut edits, place, |entry| {
+        (entry.value == 1).then(|| Number::from(1))
+    }));
     assert_ne!(pages.page(place).expect("there is one").number, number);
 
     let mut retired = pages.clone();

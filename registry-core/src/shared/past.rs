@@ -9,7 +9,7 @@ use core::ops::Bound;
 
 use super::{Cursor, RegistryHandle};
 use crate::changes::Changes;
-use crate::listing::order;
+use crate::listing::listed;
 use crate::model::{Instance, InstanceKey};
 use crate::snapshot::Snapshot;
 use crate::time::Wall;
@@ -136,7 +136,7 @@ impl Past {
                     (None, None) => return None,
                     (Some(_), None) => Ordering::Less,
                     (None, Some(_)) => Ordering::Greater,
-                    (Some(view), Some((key, _))) => order(view, key),
+                    (Some(view), Some((key, _))) => listed(key).order(*view),
                 };
                 if order.is_lt() {
                     return now.next().map(|view| &view.instance);
