@@ -18,7 +18,7 @@ use rustix::event::{Timespec, epoll};
 
 use crate::stopwatch::Stopwatch;
 
-/// Who has no answer so long after the last request was due will have none.
+/// Who has no answer so long after the last request left will have none.
 const ANSWER_MAX: Duration = Duration::from_secs(30);
 /// Room for a good part of a long answer.
 const BUFFER: usize = 256 * 1024;
@@ -98,6 +98,8 @@ struct Open<W> {
     rate: f64,
     total: usize,
     next: usize,
+    /// When the last request left.
+    left: Duration,
     write: W,
     stopwatch: Stopwatch,
     buffer: Vec<u8>,
@@ -160,6 +162,7 @@ impl<W: FnMut(usize, &mut Vec<u8>)> Open<W> {
             rate: schedule.rate,
             total,
             next: 0,
+            left: Duration::ZERO,
             write,
             stopwatch: Stopwatch::start(),
             buffer: vec![0; BUFFER],
@@ -179,7 +182,7 @@ impl<W: FnMut(usize, &mut Vec<u8>)> Open<W> {
             self.send_due()?;
             let wait = self.wait();
             ensure!(
-                self.stopwatch.elapsed() < self.due(self.total) + ANSWER_MAX,
+                self.stopwatch.elapsed() < self.left.max(self.due(self.total)) + ANSWER_MAX,
                 "{} of {} requests have no answer",
                 self.total - self.timed.latencies.len(),
                 self.total
@@ -210,6 +213,7 @@ impl<W: FnMut(usize, &mut Vec<u8>)> Open<W> {
                 break;
             };
             self.timed.late = self.timed.late.max(micros(now - due));
+            self.left = now;
             let line = &mut self.lines[idle];
             line.request.clear();
             line.sent = 0;
