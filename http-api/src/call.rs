@@ -7,7 +7,7 @@ use eureka_registry_core::wire::{DecodeError, Format};
 use eureka_registry_core::{Origin, PeerId, RegistryHandle};
 use http::header::{CONTENT_ENCODING, HeaderName};
 use http::request::Parts;
-use http::{HeaderValue, Method};
+use http::{HeaderMap, HeaderValue, Method};
 
 use crate::config::{Config, Gzip};
 use crate::gzip;
@@ -55,16 +55,21 @@ pub(crate) enum Part {
     Other,
 }
 
+/// The first value of a header. Requests have few headers, and to compare their names takes less than to hash a long one.
+pub(crate) fn header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
+    headers
+        .iter()
+        .find(|(other, _)| *other == name)
+        .map(|(_, value)| value)
+}
+
 impl<'a> Call<'a> {
     pub(crate) fn new(api: &'a Api, parts: &'a Parts) -> Self {
         Self {
             api,
             parts,
             query: Query::new(parts.uri.query()),
-            replicated: parts
-                .headers
-                .get(X_REPLICATION)
-                .is_some_and(|value| value == "true"),
+            replicated: header(&parts.headers, &X_REPLICATION).is_some_and(|value| value == "true"),
         }
     }
 }

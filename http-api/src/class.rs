@@ -24,7 +24,10 @@ pub enum Class {
 impl Class {
     /// The class of a request by its method and path; looks at no more than it must.
     pub fn of(method: &Method, path: &str) -> Self {
-        let segments = path.as_bytes().split(|byte| *byte == b'/');
+        let path = path.as_bytes();
+        let mut begin = 0;
+        let ends = memchr::memchr_iter(b'/', path).chain([path.len()]);
+        let segments = ends.map(|end| &path[std::mem::replace(&mut begin, end + 1)..end]);
         let mut segments = segments.filter(|segment| !segment.is_empty());
         match segments.next() {
             Some(b"eureka") => {}

@@ -19,21 +19,26 @@ impl<'a> Query<'a> {
 
     /// All pairs, decoded; a key without `=` has an empty value.
     pub(crate) fn pairs(self) -> impl Iterator<Item = Result<(Cow<'a, str>, Cow<'a, str>), NotUtf8>> {
-        let mut rest = self.0;
-        let pairs = std::iter::from_fn(move || {
-            let (pair, others) = cut(rest, b'&');
-            let is_end = rest.is_empty();
-            rest = others;
-            (!is_end).then_some(pair)
-        });
-        pairs.filter(|pair| !pair.is_empty()).map(|pair| {
-            let (key, value) = cut(pair, b'=');
+        self.raw_pairs().map(|pair| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             Ok((decode(key)?, decode(value)?))
         })
     }
 
     /// The first value of `key`.
     pub(crate) fn get(self, key: &str) -> Result<Option<Cow<'a, str>>, NotUtf8> {
+        if self.is_plain() {
+            // What nearly everybody sends: nothing but the names has to be looked at.
+            let values = self.raw_pairs().filter_map(|pair| pair.strip_prefix(key));
+            let mut values = values.filter_map(|rest| {
+                if rest.is_empty() {
+                    Some("")
+                } else {
+                    rest.strip_prefix('=')
+                }
+            });
+            return Ok(values.next().map(Cow::Borrowed));
+        }
         for pair in self.pairs() {
             let (name, value) = pair?;
             if name == key {
@@ -42,18 +47,23 @@ impl<'a> Query<'a> {
         }
         Ok(None)
     }
-}
 
-/// What is before the first such byte, and behind it. By bytes, for a query is short, and the search of `str` is made for long texts.
-fn cut(text: &str, at: u8) -> (&str, &str) {
-    match text.bytes().position(|byte| byte == at) {
-        Some(end) => (&text[..end], &text[end + 1..]),
-        None => (text, ""),
+    fn raw_pairs(self) -> impl Iterator<Item = &'a str> {
+        let text = self.0;
+        let mut begin = 0;
+        let ends = memchr::memchr_iter(b'&', text.as_bytes()).chain([text.len()]);
+        let pairs = ends.map(move |end| &text[std::mem::replace(&mut begin, end + 1)..end]);
+        pairs.filter(|pair| !pair.is_empty())
+    }
+
+    /// Whether nothing in it has to be decoded.
+    fn is_plain(self) -> bool {
+        memchr::memchr2(b'+', b'%', self.0.as_bytes()).is_none()
     }
 }
 
 fn decode(text: &str) -> Result<Cow<'_, str>, NotUtf8> {
-    if !text.bytes().any(|byte| matches!(byte, b'+' | b'%')) {
+    if !text.contains(['+', '%']) {
         return Ok(Cow::Borrowed(text));
     }
     let spaced = text.replace('+', " ");
@@ -84,6 +94,16 @@ mod tests {
         assert_eq!(query.get("a"), Ok(Some("1".into())));
         assert_eq!(query.get("z"), Ok(None));
         assert_eq!(Query::new(None).get("a"), Ok(None));
+        let plain = Query::new(Some("ab=0&flag&a=1&a=2&&e="));
+        for (key, value) in [
+            ("a", Some("1")),
+            ("flag", Some("")),
+            ("e", Some("")),
+            ("b", None),
+            ("", None),
+        ] {
+            assert_eq!(plain.get(key), Ok(value.map(Into::into)), "{key}");
+        }
         assert_eq!(Query::new(Some("k=%ff")).get("k"), Err(NotUtf8));
     }
 }

@@ -13,7 +13,7 @@ use http_body::Body as _;
 use parking_lot::Mutex;
 
 use crate::body::Body;
-use crate::call::{Call, X_NODE};
+use crate::call::{Call, X_NODE, header};
 use crate::class::Class;
 use crate::config::Config;
 use crate::encoder::Encoder;
@@ -118,14 +118,14 @@ impl Api {
         if is_head {
             drop_body(&mut answer);
         }
-        self.finish(operation, parts.headers.contains_key(X_NODE), &mut answer);
+        self.finish(operation, is_from_node(parts), &mut answer);
         Reply::Now(answer)
     }
 
     /// Answers a request of which the body did not come whole.
     pub(crate) fn refuse(&self, parts: &Parts, refusal: Refusal) -> Answer {
         let mut answer = refusal.into_answer(self.config(), is_ours(parts));
-        self.finish(operation(parts), parts.headers.contains_key(X_NODE), &mut answer);
+        self.finish(operation(parts), is_from_node(parts), &mut answer);
         answer
     }
 
@@ -288,6 +288,11 @@ impl Api {
         let (operation, result) = dispatch(&call, route, method, body);
         (operation, result.map(Reply::Now))
     }
+}
+
+/// Whether a node of ours asks.
+fn is_from_node(parts: &Parts) -> bool {
+    header(&parts.headers, &X_NODE).is_some()
 }
 
 /// Whether Java has no such path.

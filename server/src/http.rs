@@ -2,6 +2,7 @@
 
 mod body;
 mod connection;
+mod draining;
 mod health;
 mod intake;
 mod interfaces;

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::iter;
 use std::mem;
 
 use super::RepairKind;
@@ -96,12 +95,22 @@ impl<'a> Route<'a> {
     /// so that `%2F` stays inside its name, `+` stands for itself and dots mean nothing; a name that is not UTF-8 or
     /// badly encoded is none.
     pub fn parse(path: &'a str) -> Option<Self> {
+        let path = path.strip_prefix('/')?;
+        let is_plain = memchr::memchr2(b'%', b';', path.as_bytes()).is_none();
         let mut names = [const { Cow::Borrowed("") }; LONGEST];
         let mut count = 0;
-        for segment in split(path.strip_prefix('/')?, b'/') {
-            let plain = split(segment, b';').next().unwrap_or_default();
-            if !plain.is_empty() {
-                *names.get_mut(count)? = decode(plain)?;
+        let mut begin = 0;
+        let ends = memchr::memchr_iter(b'/', path.as_bytes()).chain([path.len()]);
+        for end in ends {
+            let segment = &path[begin..end];
+            begin = end + 1;
+            let name = if is_plain {
+                Cow::Borrowed(segment)
+            } else {
+                decode(segment.split(';').next().unwrap_or_default())?
+            };
+            if !name.is_empty() {
+                *names.get_mut(count)? = name;
                 count += 1;
             }
         }
@@ -244,25 +253,9 @@ fn words<'b>(names: &'b [Cow<'_, str>]) -> [&'b str; LONGEST] {
     words
 }
 
-/// The parts of a text between such bytes. They are few and short: the splitting of `str`, made for long texts, takes longer
-/// than everything else that is done for a path.
-fn split(text: &str, at: u8) -> impl Iterator<Item = &str> {
-    let mut rest = Some(text);
-    iter::from_fn(move || {
-        let text = rest?;
-        match text.bytes().position(|byte| byte == at) {
-            Some(end) => {
-                rest = Some(&text[end + 1..]);
-                Some(&text[..end])
-            }
-            None => rest.take(),
-        }
-    })
-}
-
 /// Decodes `%41`; `None` for bad escapes and for what is not UTF-8 then.
 fn decode(segment: &str) -> Option<Cow<'_, str>> {
-    if !segment.bytes().any(|byte| byte == b'%') {
+    if !segment.contains('%') {
         return Some(Cow::Borrowed(segment));
     }
     let mut decoded = Vec::with_capacity(segment.len());

@@ -14,12 +14,12 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::graceful::Watcher;
 use parking_lot::Mutex;
 use pin_project_lite::pin_project;
 use tokio::net::TcpStream;
 use tower::Service;
 
+use super::draining::Draining;
 use super::listener::{Shared, Timeouts};
 use super::socket::{Protocol, Socket};
 use super::{Body, sender};
@@ -60,7 +60,7 @@ impl Protocols {
 }
 
 /// Serves a connection until it ends, by whichever side.
-pub(super) async fn serve<S, F>(stream: TcpStream, shared: Arc<Shared<S>>, watcher: Watcher)
+pub(super) async fn serve<S, F>(stream: TcpStream, shared: Arc<Shared<S>>)
 where
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future = F>
         + Clone
@@ -80,11 +80,12 @@ where
         Arc::clone(&activity),
         Arc::clone(&shared.front.meters),
     );
+    // Nobody marks the change as seen in `shared`.
     let mut stopping = shared.stopping.clone();
     let first = tokio::time::timeout(head, socket.protocol());
     let first = tokio::select! {
         first = first => first,
-        _ = stopping.wait_for(|stopping| *stopping) => return,
+        _ = stopping.changed() => return,
     };
     let protocol = match first {
         Ok(Ok(protocol)) => protocol,
@@ -101,11 +102,11 @@ where
     match protocol {
         Protocol::Http1 => {
             let connection = shared.protocols.http1.serve_connection(io, service);
-            let _ = watcher.watch(connection).await;
+            let _ = Draining::new(connection, stopping).await;
         }
         Protocol::Http2 => {
             let connection = shared.protocols.http2.serve_connection(io, service);
-            let _ = watcher.watch(connection).await;
+            let _ = Draining::new(connection, stopping).await;
         }
     }
 }

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
-use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tower::Service;
@@ -106,22 +105,18 @@ impl Listener {
             },
             protocols: Protocols::new(limits.headers, limits.streams),
         });
-        let graceful = GracefulShutdown::new();
         let drain = tokio::select! {
             drain = stop => drain,
-            never = self.accept(limits.connections, &shared, &graceful) => match never {},
+            never = self.accept(limits.connections, &shared) => match never {},
         };
         drop(self.listener);
         stopped.send_replace(true);
-        tokio::time::timeout(drain, graceful.shutdown()).await.is_ok()
+        // Every connection holds what all share, and with it somebody to whom that can be said.
+        drop(shared);
+        tokio::time::timeout(drain, stopped.closed()).await.is_ok()
     }
 
-    async fn accept<S, F>(
-        &self,
-        connections_max: usize,
-        shared: &Arc<Shared<S>>,
-        graceful: &GracefulShutdown,
-    ) -> Infallible
+    async fn accept<S, F>(&self, connections_max: usize, shared: &Arc<Shared<S>>) -> Infallible
     where
         S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible, Future = F>
             + Clone
@@ -147,7 +142,7 @@ impl Listener {
                 shared.front.meters.closed(Closed::Limit);
                 continue;
             }
-            let serving = connection::serve(stream, Arc::clone(shared), graceful.watcher());
+            let serving = connection::serve(stream, Arc::clone(shared));
             tokio::spawn(async move {
                 serving.await;
                 drop(open);

@@ -7,6 +7,8 @@ use eureka_http_api::Class;
 use eureka_replication::{NodeId, Sender};
 use http::{HeaderMap, HeaderName, Method, Request};
 
+use super::work::header;
+
 /// The id that nodes of this kind send each other.
 const NODE: HeaderName = HeaderName::from_static("x-eureka-node");
 /// Where a Java server says it is.
@@ -16,27 +18,27 @@ const REPLICATION: HeaderName = HeaderName::from_static("x-netflix-discovery-rep
 /// A longer identity is not looked at.
 const IDENTITY_BYTES_MAX: usize = 255;
 
-/// Where the connection comes from on which a peer's request came: in its extensions.
+/// Where the connection comes from on which a peer's request came, as far as that is known: in the extensions of requests of
+/// peers, and only of those.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Remote(IpAddr);
+pub(super) struct Remote(Option<IpAddr>);
 
 /// Notes on a request where it comes from, if a peer sent it; the others, by far the most, pay for a look at them.
 pub(super) fn note<B>(request: &mut Request<B>, address: Option<IpAddr>) {
-    if let Some(address) = address.filter(|_| is_of_peer(request)) {
-        request.extensions_mut().insert(Remote(address.to_canonical()));
+    if is_of_peer(request) {
+        let address = address.map(|address| address.to_canonical());
+        request.extensions_mut().insert(Remote(address));
     }
 }
 
-/// Who sent a request, if a peer did.
+/// Who sent a request, if a peer did, as [`note`] found.
 pub(super) fn sender<B>(request: &Request<B>) -> Option<Sender> {
-    if !is_of_peer(request) {
-        return None;
-    }
+    let Remote(address) = *request.extensions().get()?;
     let headers = request.headers();
     let identity = text(headers, &IDENTITY).filter(|identity| identity.len() <= IDENTITY_BYTES_MAX);
     Some(Sender {
         node: text(headers, &NODE).and_then(NodeId::parse),
-        address: request.extensions().get().map(|Remote(address)| *address),
+        address,
         identity: identity.map(Arc::from),
     })
 }
@@ -49,7 +51,7 @@ fn is_of_peer<B>(request: &Request<B>) -> bool {
 }
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
-    headers.get(name)?.to_str().ok()
+    header(headers, name)?.to_str().ok()
 }
 
 #[cfg(test)]

@@ -140,8 +140,13 @@ impl Socket {
             if activity != self.seen || self.activity.is_busy() {
                 // Hyper does not read again when the request ends: the timer has to be set before.
                 self.seen = activity;
-                self.in_head = false;
                 self.reading_since = None;
+                self.in_head = false;
+                let timer = self.read_timer.as_ref().filter(|timer| !timer.is_elapsed());
+                if timer.is_some() && self.timeouts.head <= self.timeouts.idle {
+                    // It was set before, so it fires no later than it should, and will find that it has to wait on.
+                    return Poll::Pending;
+                }
             }
         }
         let (allowed, reason) = match self.protocol {

@@ -11,6 +11,7 @@ use tower::{Layer, Service};
 use tracing::{Level, debug, error};
 
 use super::Body;
+use super::work::header;
 use crate::clock;
 
 /// Names a request in answers and log lines.
@@ -53,9 +54,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let id = request
-            .headers()
-            .get(REQUEST_ID)
+        let id = header(request.headers(), &REQUEST_ID)
             .filter(|id| id.len() <= ID_BYTES_MAX)
             .cloned();
         let request_line = tracing::enabled!(Level::DEBUG).then(|| {

@@ -2,7 +2,7 @@
 
 use eureka_http_api::Class;
 use http::header::CONTENT_TYPE;
-use http::{HeaderValue, Method, Request};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 
 /// What is spoken at an address.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,6 +33,14 @@ pub(super) fn is_call<B>(request: &Request<B>) -> bool {
     content_type
         .and_then(|text| text.strip_prefix(b"application/grpc"))
         .is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
+}
+
+/// The first value of a header. Requests have few headers, and to compare their names takes less than to hash a long one.
+pub(super) fn header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
+    headers
+        .iter()
+        .find(|(other, _)| *other == name)
+        .map(|(_, value)| value)
 }
 
 /// What kind of work a request is.
