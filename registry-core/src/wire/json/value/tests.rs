@@ -4,7 +4,19 @@ use serde::Deserialize as _;
 use serde_json::value::RawValue;
 
 use super::*;
-use crate::rng::Rng;
+
+/// Numbers that are the same in every run: a linear congruential sequence.
+struct Rng(u64);
+
+impl Rng {
+    fn below(&mut self, bound: usize) -> usize {
+        let Self(state) = self;
+        *state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (*state >> 33) as usize % bound
+    }
+}
 
 /// The text of the first value, if `serde_json` takes it.
 fn reference(body: &[u8]) -> Option<&str> {
@@ -159,7 +171,7 @@ fn generated(rng: &mut Rng, depth: usize, out: &mut String) {
 #[test]
 fn any_text_is_read_as_serde_json_reads_it() {
     const NOISE: &[u8] = b"\"\\{}[]:,.-+eEu019 \n\x00\x1f\x7f\xc3\xff\xefatfn";
-    let mut rng = Rng::new(7);
+    let mut rng = Rng(7);
     let mut valid = 0;
     let mut refused = 0;
     for round in 0..40_000_u64 {
