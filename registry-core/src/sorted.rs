@@ -84,14 +84,12 @@ impl<'a> Sought<'a> {
     /// How an entry compares with it.
     pub(crate) fn order(&self, entry: &impl Sorted) -> Ordering {
         let texts = entry.texts();
-        match texts[..self.given].cmp(&self.texts[..self.given]) {
-            Ordering::Equal => match self.edge {
-                Edge::Before => Ordering::Greater,
-                Edge::Exact => Ordering::Equal,
-                Edge::Behind => Ordering::Less,
-            },
-            other => other,
-        }
+        let order = texts[..self.given].cmp(&self.texts[..self.given]);
+        order.then(match self.edge {
+            Edge::Before => Ordering::Greater,
+            Edge::Exact => Ordering::Equal,
+            Edge::Behind => Ordering::Less,
+        })
     }
 
     fn texts(&self) -> &[&'a str] {
@@ -300,9 +298,9 @@ fn begins_with(texts: &[&str], padding: u8, prefix: &[u8]) -> Ordering {
         let same = text.len().min(rest.len());
         let (own, other) = (&text.as_bytes()[..same], &rest[..same]);
         for (own, other) in own.iter().zip(other) {
-            match (own + 1).cmp(other) {
-                Ordering::Equal => {}
-                unequal => return unequal,
+            let order = (own + 1).cmp(other);
+            if order.is_ne() {
+                return order;
             }
         }
         rest = &rest[same..];
