@@ -272,8 +272,8 @@ pub(super) fn measure(arguments: &Arguments) -> Result<String> {
         failed: Vec::new(),
         took: String::new(),
     };
-    measured.lives(&programs, &fleet)?;
-    measured.slices(&programs, &[(fleet, &SLICES)])?;
+    measured.lives(&programs, &fleet);
+    measured.slices(&programs, &[(fleet, &SLICES)]);
     let spread = |applications| Fleet {
         applications,
         ..fleet
@@ -287,8 +287,8 @@ pub(super) fn measure(arguments: &Arguments) -> Result<String> {
                 &[Row::RenewManyApplications],
             ),
         ],
-    )?;
-    measured.others(&programs)?;
+    );
+    measured.others(&programs);
     measured.took = minutes(stopwatch.elapsed());
     if let Some(file) = &arguments.json {
         let text = serde_json::to_string_pretty(&page::json(&measured))?;
@@ -311,21 +311,21 @@ impl Measured<'_> {
         kinds
     }
 
-    fn lives(&mut self, programs: &Programs, fleet: &Fleet) -> Result<()> {
+    fn lives(&mut self, programs: &Programs, fleet: &Fleet) {
         let rounds = self.arguments.rounds;
         for round in 0..rounds {
             for kind in self.turns(programs, round) {
                 if self.wants(Row::Life) && round < Row::Life.rounds(kind, rounds) {
-                    life::measure(programs, kind, fleet, &mut self.figures).context(kind.name())?;
+                    let life = life::measure(programs, kind, fleet, &mut self.figures);
+                    self.note(kind, Row::Life, life);
                     println!("{}", page::life_line(&self.figures, kind));
                 }
             }
         }
-        Ok(())
     }
 
     /// Rounds of slices on servers that live as long, one of each kind for each fleet.
-    fn slices(&mut self, programs: &Programs, groups: &[(Fleet, &'static [Row])]) -> Result<()> {
+    fn slices(&mut self, programs: &Programs, groups: &[(Fleet, &'static [Row])]) {
         let rounds = self.arguments.rounds;
         let mut generations = Generations::default();
         let mut contenders = Vec::new();
@@ -334,18 +334,23 @@ impl Measured<'_> {
                 let mut rows = rows.to_vec();
                 rows.retain(|row| self.wants(*row) && row.rounds(kind, rounds) > 0);
                 if !rows.is_empty() {
-                    contenders.push(Contender::new(programs, kind, *fleet, rows).context(kind.name())?);
+                    let first = rows[0];
+                    match Contender::new(programs, kind, *fleet, rows) {
+                        Ok(contender) => contenders.push(contender),
+                        Err(error) => self.note(kind, first, Err(error)),
+                    }
                 }
             }
         }
         for contender in contenders.iter().filter(|contender| contender.kind.warms_up()) {
-            self.warm(contender, &mut generations)?;
+            let first = contender.rows[0];
+            let warmed = self.warm(contender, &mut generations);
+            self.note(contender.kind, first, warmed);
         }
         let rows = groups.iter().flat_map(|(_, rows)| rows.iter().copied());
         for round in 0..rounds {
-            self.round(&mut contenders, rows.clone(), round, &mut generations)?;
+            self.round(&mut contenders, rows.clone(), round, &mut generations);
         }
-        Ok(())
     }
 
     fn warm(&mut self, contender: &Contender<'_>, generations: &mut Generations) -> Result<()> {
@@ -356,15 +361,17 @@ impl Measured<'_> {
             .filter(|row| row.is_slice() && row.paced().is_none());
         for row in loops {
             let stopwatch = Stopwatch::start();
-            let [last, best] = slices::warm(contender, *row, generations)?;
-            let line = format!(
-                "{}, {}: {} s, {last:.0}/s at last, {best:.0}/s at best",
-                contender.kind.name(),
-                row.title(),
-                stopwatch.elapsed().as_secs()
-            );
-            println!("warmed up: {line}");
-            self.warmed.push(line);
+            let warmed = slices::warm(contender, *row, generations).map(|[last, best]| {
+                let line = format!(
+                    "{}, {}: {} s, {last:.0}/s at last, {best:.0}/s at best",
+                    contender.kind.name(),
+                    row.title(),
+                    stopwatch.elapsed().as_secs()
+                );
+                println!("warmed up: {line}");
+                self.warmed.push(line);
+            });
+            self.note(contender.kind, *row, warmed);
         }
         Ok(())
     }
@@ -375,7 +382,7 @@ impl Measured<'_> {
         rows: impl Iterator<Item = Row>,
         round: usize,
         generations: &mut Generations,
-    ) -> Result<()> {
+    ) {
         let rounds = self.arguments.rounds;
         for contender in contenders.iter_mut() {
             let kind = contender.kind;
@@ -384,7 +391,9 @@ impl Measured<'_> {
                 .iter()
                 .any(|row| row.is_slice() && round < row.rounds(kind, rounds))
             {
-                contender.renew_registrations(generations.next())?;
+                let row = contender.rows[0];
+                let done = contender.renew_registrations(generations.next());
+                self.note(kind, row, done);
             }
         }
         for row in rows {
@@ -395,18 +404,17 @@ impl Measured<'_> {
                 }
             }
         }
-        Ok(())
     }
 
-    /// What fails is tried once more; a run of half an hour does not end for it, but the page tells.
+    /// What fails is tried once more.
     fn turn_or_again(&mut self, contender: &Contender<'_>, row: Row, generations: &mut Generations) {
         for _ in 0..2 {
-            let Err(error) = self.turn(contender, row, generations) else {
+            let done = self.turn(contender, row, generations);
+            let is_done = done.is_ok();
+            self.note(contender.kind, row, done);
+            if is_done {
                 return;
-            };
-            let line = format!("{}, {}: {error:#}", contender.kind.name(), row.title());
-            println!("failed: {line}");
-            self.failed.push(line);
+            }
         }
     }
 
@@ -429,27 +437,42 @@ impl Measured<'_> {
     }
 
     /// Two servers that replicate, and watchers.
-    fn others(&mut self, programs: &Programs) -> Result<()> {
+    fn others(&mut self, programs: &Programs) {
         let kinds = self.turns(programs, 0);
         if self.wants(Row::Propagation) {
             for kind in [Kind::Eureka, Kind::Java] {
                 if kinds.contains(&kind) {
-                    propagation::measure(&programs.eureka, kind, &mut self.figures).context(kind.name())?;
+                    let done = propagation::measure(&programs.eureka, kind, &mut self.figures);
+                    self.note(kind, Row::Propagation, done);
                 }
             }
         }
         if self.wants(Row::Watch) && kinds.contains(&Kind::Eureka) {
-            for delivery in watch::deliveries(WATCH)? {
-                let [median, p99, longest] = delivery.delays.map(f64::from);
-                let values = [
-                    (Measure::Cpu, delivery.cpu),
-                    (Measure::P50, median),
-                    (Measure::P99, p99),
-                    (Measure::Longest, longest),
-                ];
-                self.figures.add(delivery.title, Kind::Eureka, &values);
-            }
+            let done = self.watch();
+            self.note(Kind::Eureka, Row::Watch, done);
+        }
+    }
+
+    fn watch(&mut self) -> Result<()> {
+        for delivery in watch::deliveries(WATCH)? {
+            let [median, p99, longest] = delivery.delays.map(f64::from);
+            let values = [
+                (Measure::Cpu, delivery.cpu),
+                (Measure::P50, median),
+                (Measure::P99, p99),
+                (Measure::Longest, longest),
+            ];
+            self.figures.add(delivery.title, Kind::Eureka, &values);
         }
         Ok(())
+    }
+
+    /// A run of half an hour does not end for what fails, but the page tells.
+    fn note(&mut self, kind: Kind, row: Row, done: Result<()>) {
+        if let Err(error) = done {
+            let line = format!("{}, {}: {error:#}", kind.name(), row.title());
+            println!("failed: {line}");
+            self.failed.push(line);
+        }
     }
 }
