@@ -175,10 +175,12 @@ fn write_pauses(sizes: &[Figures], page: &mut String) -> fmt::Result {
                 p999,
                 longest,
             } = pause.latency;
-            // The fetch takes most of it.
-            let cpu = match pause.during {
-                During::FirstFetch => String::new(),
-                _ => format!("{:.1}", pause.cpu_us),
+            // Beside a first fetch it is the fetch that takes most of it.
+            let is_told = pause.during != During::FirstFetch;
+            let cpu = if is_told {
+                format!("{:.1}", pause.cpu_us)
+            } else {
+                String::new()
             };
             writeln!(
                 page,
