@@ -280,6 +280,11 @@ impl Registry {
         }
     }
 
+    /// A count of the changes that readers can see.
+    pub(crate) fn version(&self) -> u64 {
+        self.changes.version()
+    }
+
     /// Counts and sizes.
     pub fn stats(&self) -> Stats {
         Stats {

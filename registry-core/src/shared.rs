@@ -90,7 +90,7 @@ impl RegistryHandle {
             shared: Arc::new(Shared {
                 boot,
                 edition: AtomicU64::new(registry.edition()),
-                version: AtomicU64::new(registry.stats().version),
+                version: AtomicU64::new(registry.version()),
                 registry: Mutex::new(registry),
                 clock,
                 sink,
@@ -256,7 +256,7 @@ impl RegistryHandle {
             if since.boot() == self.shared.boot {
                 registry.changes(now, since.version(), limit)
             } else {
-                let current = registry.stats().version;
+                let current = registry.version();
                 Changes::Lost { current }
             }
         })
@@ -391,10 +391,15 @@ impl RegistryHandle {
         let mut registry = self.shared.registry.lock();
         let outcome = change(&mut registry, self.now());
         // Before the sink hears of it, which may panic: readers must not take the published snapshot for current.
-        let version = registry.stats().version;
-        let old = self.shared.version.swap(version, Ordering::AcqRel);
-        waiting.news = version != old;
-        self.shared.edition.store(registry.edition(), Ordering::Release);
+        let (version, edition) = (registry.version(), registry.edition());
+        waiting.news = version != self.shared.version.load(Ordering::Relaxed);
+        // Most changes are renewals, and what readers look at stays in the caches of their processors.
+        if waiting.news {
+            self.shared.version.store(version, Ordering::Release);
+        }
+        if edition != self.shared.edition.load(Ordering::Relaxed) {
+            self.shared.edition.store(edition, Ordering::Release);
+        }
         while let Some(event) = registry.poll_event() {
             self.shared.sink.event(&event);
         }
