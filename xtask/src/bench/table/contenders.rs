@@ -97,7 +97,9 @@ impl Programs {
             settings.push(JAVA_FRESH.to_owned());
         }
         let place = Place::new(kind.name(), 1)?;
-        let server = workshop.java_with(&JAVA_OPTIONS, Java::Spring, &place, &[], &settings);
+        // It must name a peer; itself is none.
+        let itself = [place.url(Some(Java::Spring))];
+        let server = workshop.java_with(&JAVA_OPTIONS, Java::Spring, &place, &itself, &settings);
         Subject::start(
             kind.name(),
             [place.address; 2],
