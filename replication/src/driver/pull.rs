@@ -13,8 +13,9 @@ use super::link::Errand;
 use crate::http::{Asking, Failed};
 use crate::message::{NodeId, Outcome, Pulled};
 
-/// Longest list, unpacked: some two hundred thousand instances.
-const LONGEST: usize = 256 << 20;
+/// Longest list, unpacked: some one and a half million instances. A node of ours without peers of its own, which serves no
+/// copies in portions, is copied like this, too, when it gets its first one.
+const LONGEST: usize = 1536 << 20;
 
 /// A region that nobody has. A Java server that is asked for regions lists its own and those; asked for none it lists all
 /// that it knows, and their instances would become ours.

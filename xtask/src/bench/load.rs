@@ -16,6 +16,8 @@ use crate::stopwatch::Stopwatch;
 
 /// Room for a good part of a full fetch, so that reading it takes few calls.
 const BUFFER: usize = 256 * 1024;
+/// Requests on one connection: Spring's server closes it behind so many.
+const PER_CONNECTION: usize = 100;
 /// Between two registrations of `Changes`.
 const CHANGE_EVERY: Duration = Duration::from_millis(10);
 
@@ -44,16 +46,18 @@ pub(super) async fn exchange_all(
     for _ in 0..connections {
         let (requests, next) = (Arc::clone(&requests), Arc::clone(&next));
         tasks.spawn(async move {
-            let mut connection = Connection::open(address, BUFFER).await?;
             loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= count {
-                    return Ok(());
+                let mut connection = Connection::open(address, BUFFER).await?;
+                for _ in 0..PER_CONNECTION {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= count {
+                        return Ok(());
+                    }
+                    let answer = connection
+                        .exchange(&requests[number % requests.len()], None)
+                        .await?;
+                    ensure!((200..300).contains(&answer.status), "answered {}", answer.status);
                 }
-                let answer = connection
-                    .exchange(&requests[number % requests.len()], None)
-                    .await?;
-                ensure!((200..300).contains(&answer.status), "answered {}", answer.status);
             }
         });
     }
@@ -143,6 +147,9 @@ async fn keep_registering(
     let changed = (0..).zip(few.shuffled().cycle());
     for (number, instance) in changed.take_while(|_| !end.load(Ordering::Relaxed)) {
         ticks.tick().await;
+        if number > 0 && number % PER_CONNECTION as u64 == 0 {
+            connection = Connection::open(address, BUFFER).await?;
+        }
         request.clear();
         Operation::Register.write(&fleet, instance, generation + number, &mut request);
         let answer = connection.exchange(&request, None).await?;

@@ -52,6 +52,9 @@ pub(super) struct Arguments {
     /// Applications they belong to
     #[arg(long, default_value_t = 100)]
     applications: usize,
+    /// Let Spring's server keep connections open for more than the hundred requests of its default
+    #[arg(long)]
+    java_keeps_connections: bool,
     /// Write the figures of all rounds to this file
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -248,6 +251,7 @@ struct Measured<'a> {
     arguments: &'a Arguments,
     figures: Figures,
     absent: Vec<(Kind, String)>,
+    java_settings: Vec<String>,
     /// How many slices a server took until it got no faster.
     warmed: Vec<String>,
     /// Slices that failed, and why.
@@ -263,11 +267,12 @@ pub(super) fn measure(arguments: &Arguments) -> Result<String> {
         instances: arguments.instances,
         applications: arguments.applications,
     };
-    let programs = Programs::find(&arguments.servers, &fleet)?;
+    let programs = Programs::find(&arguments.servers, &fleet, arguments.java_keeps_connections)?;
     let mut measured = Measured {
         arguments,
         figures: Figures::default(),
         absent: programs.absent.clone(),
+        java_settings: programs.java_settings.clone(),
         warmed: Vec::new(),
         failed: Vec::new(),
         took: String::new(),

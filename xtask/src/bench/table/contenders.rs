@@ -15,15 +15,16 @@ use crate::cluster::servers::{Java, Place, Workshop};
 
 /// The options of the virtual machine: it may take four times what it needs, and chooses everything else itself.
 pub(super) const JAVA_OPTIONS: [&str; 1] = ["-Xmx4g"];
-/// What differs from Spring's defaults: no peers, changes leave the delta soon, so that a delta of a given size can be
-/// measured, and connections are not closed after a hundred requests, which saves Java the time for new ones.
-pub(super) const JAVA_SETTINGS: [&str; 5] = [
+/// What differs from Spring's defaults: no peers, and changes leave the delta soon, so that a delta of a given size can be
+/// measured.
+const JAVA_SETTINGS: [&str; 4] = [
     "eureka.client.register-with-eureka=false",
     "eureka.client.fetch-registry=false",
     "eureka.server.retention-time-in-m-s-in-delta-queue=6000",
     "eureka.server.delta-retention-timer-interval-in-ms=2000",
-    "server.tomcat.max-keep-alive-requests=-1",
 ];
+/// What can be asked for besides: by default Tomcat closes a connection behind a hundred requests.
+const JAVA_KEEPS_CONNECTIONS: &str = "server.tomcat.max-keep-alive-requests=-1";
 /// Of `Kind::JavaFresh`.
 pub(super) const JAVA_FRESH: &str = "eureka.server.use-read-only-response-cache=false";
 /// As long as Java's.
@@ -37,6 +38,7 @@ pub(super) struct Programs {
     /// What the limit serves.
     files: Vec<PathBuf>,
     spring: Option<Workshop>,
+    pub(super) java_settings: Vec<String>,
     nacos: Option<PathBuf>,
     /// Who is not there, and why.
     pub(super) absent: Vec<(Kind, String)>,
@@ -44,13 +46,18 @@ pub(super) struct Programs {
 
 impl Programs {
     /// Finds those that are wanted, and builds Spring's server if that has not been done.
-    pub(super) fn find(kinds: &[Kind], fleet: &Fleet) -> Result<Self> {
+    pub(super) fn find(kinds: &[Kind], fleet: &Fleet, java_keeps_connections: bool) -> Result<Self> {
         let target = crate::root().join("target");
         let mut programs = Self {
             eureka: release_directory().join("eureka"),
             folder: target.join("bench"),
             files: Vec::new(),
             spring: None,
+            java_settings: JAVA_SETTINGS
+                .into_iter()
+                .chain(java_keeps_connections.then_some(JAVA_KEEPS_CONNECTIONS))
+                .map(str::to_owned)
+                .collect(),
             nacos: None,
             absent: Vec::new(),
         };
@@ -93,7 +100,7 @@ impl Programs {
 
     fn start_spring(&self, kind: Kind) -> Result<(Subject, Duration)> {
         let workshop = self.spring.as_ref().context("no Spring server")?;
-        let mut settings = JAVA_SETTINGS.map(str::to_owned).to_vec();
+        let mut settings = self.java_settings.clone();
         if kind == Kind::JavaFresh {
             settings.push(JAVA_FRESH.to_owned());
         }

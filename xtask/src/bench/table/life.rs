@@ -12,8 +12,8 @@ use crate::bench::subject::{Kind, Subject};
 use crate::bench::workload::{Fleet, Operation};
 
 const CONNECTIONS: usize = 16;
-/// Full fetches in each form: more than there are connections, so that buffers of all of them were in use.
-const FETCHES: usize = 160;
+/// Full fetches in each form: some seconds of what a virtual machine can send, so that its heap has grown to what it needs.
+const FETCHES: usize = 1_000;
 /// What a server frees or prepares right after it was asked something is done after this.
 const REST: Duration = Duration::from_secs(1);
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::contenders::{JAVA_FRESH, JAVA_OPTIONS, JAVA_SETTINGS, version};
+use super::contenders::{JAVA_FRESH, JAVA_OPTIONS, version};
 use super::criteria::judge;
 use super::figures::{Figures, Measure, Spread};
 use super::{
@@ -300,7 +300,7 @@ fn conditions(measured: &Measured<'_>) -> String {
             pinned("spring-cloud.version"),
             pinned("version"),
             JAVA_OPTIONS.join(" "),
-            JAVA_SETTINGS.join("`, `")
+            measured.java_settings.join("`, `")
         ));
     }
     if is_there(Kind::RNacos) {
