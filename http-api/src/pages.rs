@@ -143,7 +143,9 @@ impl Late {
             let before = self.before.lock().clone();
             Arc::new(make(before.as_ref().map(|before| &*before.list)))
         });
-        *self.before.lock() = None;
+        let before = self.before.lock().take();
+        // Frees encoded pages, perhaps many: not under the lock.
+        drop(before);
         list
     }
 }

@@ -353,9 +353,9 @@ impl<T: Sorted, const WIDTH: usize> Pages<T, WIDTH> {
 
     /// The page and the place in it where an entry is or belongs.
     fn locate(&self, sought: &Sought<'_>) -> (Place, bool) {
-        let block = self.blocks.partition(sought, true).saturating_sub(1);
+        let block = self.blocks.partition(sought).saturating_sub(1);
         let pages = self.blocks.items().get(block).map(|block| &block.pages);
-        let page = pages.map_or(0, |pages| pages.partition(sought, true).saturating_sub(1));
+        let page = pages.map_or(0, |pages| pages.partition(sought).saturating_sub(1));
         let entries = pages.and_then(|pages| pages.items().get(page));
         let found = entries.map_or(Err(0), |page| page.entries.search(sought));
         let (Ok(entry) | Err(entry)) = found;

@@ -122,17 +122,13 @@ impl<T: Sorted> Node<T> {
         }
     }
 
-    /// How many entries are not behind what is sought, or, without `equal`, before it.
-    pub(crate) fn partition(&self, sought: &Sought<'_>, equal: bool) -> usize {
+    /// How many entries are not behind what is sought.
+    pub(crate) fn partition(&self, sought: &Sought<'_>) -> usize {
         let Some(same) = self.undecided(sought) else {
             return 0;
         };
-        let is_in = |item: &T| match sought.order(item) {
-            Ordering::Less => true,
-            Ordering::Equal => equal,
-            Ordering::Greater => false,
-        };
-        same.start + self.items[same].partition_point(is_in)
+        let start = same.start;
+        start + self.items[same].partition_point(|item| sought.order(item).is_le())
     }
 
     /// Where the entry is, or belongs.
@@ -408,8 +404,9 @@ mod tests {
         let first = &key.0[0];
         let count = |is_in: &dyn Fn(&Key) -> bool| model.iter().filter(|other| is_in(other)).count();
         let exactly = Sought::exactly(key.texts());
-        assert_eq!(node.partition(&exactly, true), count(&|other| other <= key));
-        assert_eq!(node.partition(&exactly, false), count(&|other| other < key));
+        assert_eq!(node.partition(&exactly), count(&|other| other <= key));
+        let (Ok(at) | Err(at)) = node.search(&exactly);
+        assert_eq!(at, count(&|other| other < key));
         let after = node.search(&Sought::after(key.texts()));
         assert_eq!(after, Err(count(&|other| other <= key)));
         let before = node.search(&Sought::before(first));

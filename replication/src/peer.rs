@@ -9,7 +9,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use eureka_registry_core::{AppliedKind, Event, Instance, InstanceKey, LeaseTerms, Mono, Now};
+use eureka_registry_core::{AppliedKind, Event, Instance, InstanceKey, LeaseTerms, Mono, Now, Origin};
 
 use self::aside::Aside;
 use self::bisect::{Bisect, Plan, Suspect, Verdict};
@@ -114,6 +114,9 @@ impl Peer {
 
     /// Something happened in the registry: perhaps the peer is to be told. What a peer sent, and what expired, is not.
     pub(crate) fn note(&mut self, now: Now, event: &Event) {
+        if is_peers_renewal(event) {
+            return;
+        }
         match event {
             Event::Applied {
                 key,
@@ -518,6 +521,19 @@ impl Peer {
         self.tally.outdated += slots;
         self.behind |= slots > 0;
     }
+}
+
+/// Whether an event is a renewal that a peer sent, in batches of hundreds: no other peer is to be told, and nothing that waits
+/// for one is of the past.
+pub(crate) fn is_peers_renewal(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Applied {
+            kind: AppliedKind::Renewed,
+            origin: Origin::Peer(_),
+            ..
+        }
+    )
 }
 
 /// What a change of this node's own clients, operators or itself means for peers.

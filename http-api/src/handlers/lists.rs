@@ -148,7 +148,7 @@ impl<'a> List<'a> {
         }
         let tag = self.lists.listing.tag(&config.node_id, self.codec);
         let held = self.call.parts.headers.get_all(IF_NONE_MATCH).iter();
-        let tag_text = tag.and_then(|tag| tag.to_str().ok()).unwrap_or_default();
+        let tag_text = tag.and_then(|tag| tag.to_str().ok());
         let unchanged = held
             .into_iter()
             .any(|line| line.to_str().is_ok_and(|line| names(line, tag_text)));
@@ -176,7 +176,8 @@ impl<'a> List<'a> {
 }
 
 /// Whether `If-None-Match` names the tag, compared weakly.
-fn names(line: &str, tag: &str) -> bool {
+fn names(line: &str, tag: Option<&str>) -> bool {
     let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-    line.trim() == "*" || line.split(',').any(|held| opaque(held) == opaque(tag))
+    let is_it = |tag: &str| line.split(',').any(|held| opaque(held) == opaque(tag));
+    line.trim() == "*" || tag.is_some_and(is_it)
 }

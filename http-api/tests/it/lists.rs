@@ -458,6 +458,13 @@ fn etags_answer_304_until_something_changes() {
 }
 
 #[test]
+fn a_node_whose_id_is_no_text_of_a_header_says_of_no_list_that_it_is_held() {
+    let fixture = Fixture::with(Config::new("k\u{f6}ln"));
+    let headers = [("accept", "application/json"), ("if-none-match", "")];
+    assert_eq!(fixture.send("GET", "apps", &headers, "").status, 200);
+}
+
+#[test]
 fn lists_lag_only_where_that_is_asked() {
     let lagging = Fixture::with(Config {
         update_interval: Duration::from_secs(30),

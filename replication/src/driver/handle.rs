@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use eureka_registry_core::{AppliedKind, Clock, Event, Mono, Now, Origin, PeerId};
+use eureka_registry_core::{Clock, Event, Mono, Now, PeerId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -20,6 +20,7 @@ use crate::facts::Facts;
 use crate::http::ConnectionCounts;
 use crate::mesh::Mesh;
 use crate::message::{NodeId, Outcome, Output, RequestId, Sender};
+use crate::peer::is_peers_renewal;
 
 /// The mesh, shared. Cheap to clone; all clones are the same.
 #[derive(Clone)]
@@ -80,13 +81,8 @@ impl Handle {
     /// For the registry's event sink: called while the registry is locked. Wakes the driver only if there is something to do
     /// before it looks of itself. A panic stays here, because it would keep the registry's other events from the sink.
     pub fn event(&self, event: &Event) {
-        // A batch of a peer has hundreds of them, and they concern no other peer.
-        if let Event::Applied {
-            kind: AppliedKind::Renewed,
-            origin: Origin::Peer(_),
-            ..
-        } = event
-        {
+        // A batch has hundreds of them: they do not even take the lock.
+        if is_peers_renewal(event) {
             return;
         }
         let noted = catch_unwind(AssertUnwindSafe(|| {

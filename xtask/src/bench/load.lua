@@ -41,8 +41,8 @@ end
 function done(summary, latency)
   local errors = summary.errors
   io.write(string.format(
-    '{"answers":%d,"micros":%d,"bytes":%d,"refused":%d,"broken":%d,"p50":%.1f,"p99":%.1f,"longest":%.1f}\n',
+    '{"answers":%d,"micros":%d,"bytes":%d,"refused":%d,"broken":%d,"p50":%.1f,"p99":%.1f}\n',
     summary.requests, summary.duration, summary.bytes, errors.status,
     errors.connect + errors.read + errors.write + errors.timeout,
-    latency:percentile(50), latency:percentile(99), latency.max))
+    latency:percentile(50), latency:percentile(99)))
 end

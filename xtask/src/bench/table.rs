@@ -6,7 +6,7 @@
 
 mod contenders;
 mod criteria;
-mod figures;
+pub(super) mod figures;
 mod life;
 mod nacos;
 mod once;
@@ -366,7 +366,8 @@ impl Measured<'_> {
             .filter(|row| row.is_slice() && row.paced().is_none());
         for row in loops {
             let stopwatch = Stopwatch::start();
-            let warmed = slices::warm(contender, *row, generations).map(|[last, best]| {
+            let connections = self.arguments.connections;
+            let warmed = slices::warm(contender, *row, connections, generations).map(|[last, best]| {
                 let line = format!(
                     "{}, {}: {} s, {last:.0}/s at last, {best:.0}/s at best",
                     contender.kind.name(),

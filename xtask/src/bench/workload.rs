@@ -30,7 +30,7 @@ pub(super) const PASSES: u64 = 1_000_000;
 /// The dirty timestamp of the first registrations.
 pub(super) const DIRTY: u64 = 1_700_000_000_000;
 /// Nobody renews while something else is measured, so leases are longer than those of clients.
-const LEASE: &str = r#""durationInSecs":90"#;
+pub(super) const LEASE: &str = r#""durationInSecs":90"#;
 const LONG_LEASE: &str = r#""durationInSecs":7200"#;
 /// Prime, so that with this step neither neighbours in the list nor those of one application follow each other.
 const STEP: usize = 7_919;

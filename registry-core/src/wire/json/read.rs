@@ -15,7 +15,6 @@ const FLATTENED_OBJECTS: u32 = 16;
 pub(in crate::wire) fn read_wrapped_instance(body: &[u8], dialect: Dialect) -> Result<Draft, DecodeError> {
     let mut document = root(body)?;
     if document.is_null() {
-        document.skip()?;
         return Err(DecodeError::Absent("document"));
     }
     let mut found = None;

@@ -446,7 +446,7 @@ pub const KEYS: &[Key] = &[
         default: "512MiB",
         java: None,
         netflix: None,
-        doc: "Encoded and compressed lists that are kept for the next reader, all together; beyond that they are encoded for each reader. A quarter is for compressed ones. Forms that nobody asked for in ten minutes are let go.",
+        doc: "Encoded and compressed lists that are kept for the next reader, all together; beyond that they are encoded for each reader. A quarter is for compressed ones. Forms that nobody asked for in ten minutes are let go with the next change.",
         set: |s, t| put(&mut s.limits.encoded, size(t, 0)),
     },
     Key {

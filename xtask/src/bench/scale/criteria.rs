@@ -2,6 +2,7 @@
 
 use super::costs::{CHANGE_READ, RENEW};
 use super::figures::{Criterion, During, Figures, Measured, Pause, Sent};
+use crate::bench::table::figures::Spread;
 
 /// The size for which most is promised, and the one it is compared with.
 const LARGE: usize = 1_000_000;
@@ -118,7 +119,5 @@ fn batch_p999(figures: &Figures) -> Option<f64> {
 }
 
 fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied()
+    Spread::of(&values.collect::<Vec<_>>()).map(|spread| spread.median)
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use anyhow::{Context, ensure};
 use serde::Serialize;
 
-use super::super::workload::{Fleet, Operation, registration};
+use super::super::workload::{DIRTY, Fleet, LEASE, Operation, registration};
 
 /// Leases that are not meant to end outlast the whole run.
 const LONG_SECONDS: u64 = 3_600;
@@ -152,14 +152,8 @@ impl Crowd {
     }
 }
 
-/// What instances register with at first.
-const DIRTY: u64 = 1_700_000_000_000;
-
 fn lasting(registration: String, seconds: u64) -> String {
-    registration.replace(
-        r#""durationInSecs":90"#,
-        &format!(r#""durationInSecs":{seconds}"#),
-    )
+    registration.replace(LEASE, &format!(r#""durationInSecs":{seconds}"#))
 }
 
 fn write_list(items: impl Iterator<Item = String>, request: &mut Vec<u8>) {

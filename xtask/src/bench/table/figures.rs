@@ -50,8 +50,8 @@ impl Measure {
 
 /// The median of several values, and how far they lie apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Spread {
-    pub(super) median: f64,
+pub(in crate::bench) struct Spread {
+    pub(in crate::bench) median: f64,
     pub(super) least: f64,
     pub(super) most: f64,
     pub(super) count: usize,
@@ -59,7 +59,7 @@ pub(super) struct Spread {
 
 impl Spread {
     /// Nothing of nothing.
-    pub(super) fn of(values: &[f64]) -> Option<Self> {
+    pub(in crate::bench) fn of(values: &[f64]) -> Option<Self> {
         let mut sorted = values.to_vec();
         sorted.sort_by(f64::total_cmp);
         let (least, most) = (*sorted.first()?, *sorted.last()?);

@@ -39,10 +39,15 @@ pub(super) struct Slicing {
 }
 
 /// Sends requests until the server gets no faster; of the rate, slice by slice, the last and the best.
-pub(super) fn warm(contender: &Contender<'_>, row: Row, generations: &mut Generations) -> Result<[f64; 2]> {
+pub(super) fn warm(
+    contender: &Contender<'_>,
+    row: Row,
+    connections: usize,
+    generations: &mut Generations,
+) -> Result<[f64; 2]> {
     let slicing = Slicing {
         seconds: WARMING_SECONDS,
-        connections: 16,
+        connections,
     };
     let (mut rates, mut mark, mut worse) = ([0.0_f64; 2], 0.0, 0);
     for _ in 0..WARMING_MAX {
