@@ -281,6 +281,7 @@ impl Registry {
     }
 
     /// A count of the changes that readers can see.
+    #[cfg(feature = "shared")]
     pub(crate) fn version(&self) -> u64 {
         self.changes.version()
     }
