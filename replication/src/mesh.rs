@@ -109,6 +109,7 @@ impl Mesh {
     }
 
     /// Whether there is no peer to be told of anything.
+    #[cfg(feature = "driver")]
     pub(crate) fn is_alone(&self) -> bool {
         self.links.is_empty()
     }
