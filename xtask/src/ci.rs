@@ -3,11 +3,12 @@
 mod deny;
 mod features;
 mod no_std;
+mod package;
 
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::stopwatch::{Stopwatch, minutes};
 
@@ -17,6 +18,9 @@ pub(crate) struct Arguments {
     /// Also plant every seeded bug, break clusters more patiently, and fuzz each target for ten minutes: two hours.
     #[arg(long)]
     deep: bool,
+    /// Only the step of this name.
+    #[arg(long)]
+    only: Option<String>,
 }
 
 /// A named check.
@@ -35,17 +39,8 @@ const STEPS: [Step; 10] = [
     ("features", features::check),
     ("no_std", no_std::check),
     ("rustdoc", rustdoc),
-    ("package", package),
+    ("package", package::check),
     ("deny", deny::check),
-];
-
-/// What is published for others to build on.
-const LIBRARIES: [&str; 5] = [
-    "eureka-registry-core",
-    "eureka-replication",
-    "eureka-http-api",
-    "eureka-grpc-api",
-    "eureka-client",
 ];
 
 /// Runs all steps, also after one has failed, and names those that did.
@@ -67,6 +62,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         }));
     } else {
         steps.push(("fuzz targets", crate::fuzz::check));
+    }
+    if let Some(only) = &arguments.only {
+        steps.retain(|(name, _)| name == only);
+        ensure!(!steps.is_empty(), "no step is named {only:?}");
     }
     let mut failed = Vec::new();
     let mut table = String::new();
@@ -113,17 +112,6 @@ fn rustdoc() -> Result<()> {
         "--document-private-items",
     ];
     execute(cargo().args(everything).env("RUSTDOCFLAGS", "-D warnings"))
-}
-
-/// Packs each library as it would be published, and builds what is in the package.
-fn package() -> Result<()> {
-    let mut command = cargo();
-    // What is not committed is checked, too.
-    command.args(["package", "--quiet", "--allow-dirty"]);
-    for library in LIBRARIES {
-        command.args(["--package", library]);
-    }
-    execute(&mut command)
 }
 
 /// The cargo that runs this program, in the root of the workspace.

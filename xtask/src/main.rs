@@ -75,6 +75,13 @@ fn main() -> ExitCode {
     }
 }
 
+/// Where this program was built, and other builds stand beside it.
+fn target() -> PathBuf {
+    let own = std::env::current_exe().ok();
+    let target = own.as_deref().and_then(Path::parent).and_then(Path::parent);
+    target.unwrap_or_else(|| Path::new("target")).to_owned()
+}
+
 /// The root of the work tree.
 fn root() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));

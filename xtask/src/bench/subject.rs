@@ -248,9 +248,7 @@ impl Usage {
 
 /// Where release builds are, beside whatever build of this program runs.
 pub(super) fn release_directory() -> PathBuf {
-    let own = std::env::current_exe().ok();
-    let target = own.as_deref().and_then(Path::parent).and_then(Path::parent);
-    target.unwrap_or_else(|| Path::new("target")).join("release")
+    crate::target().join("release")
 }
 
 /// What a subject writes on standard error; the place of its last one is taken.
