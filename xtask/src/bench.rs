@@ -2,6 +2,7 @@
 
 mod client;
 mod core;
+mod delays;
 mod limit;
 mod load;
 mod open_loop;

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use anyhow::Result;
 
 use self::fleet::Measured;
-use self::latency::Delays;
+use super::delays::quantile;
 use super::report::machine;
 
 pub(super) use self::fleet::be;
@@ -30,13 +30,13 @@ pub(super) fn measure(clients: usize) -> Result<String> {
     Ok(page)
 }
 
-fn write(page: &mut String, delays: &[Delays; 2], fleet: &Measured) -> std::fmt::Result {
+fn write(page: &mut String, delays: &[Vec<u32>; 2], fleet: &Measured) -> std::fmt::Result {
     writeln!(
         page,
         "| from registration to callback | median ms | p99 ms | longest ms |\n|---|--:|--:|--:|"
     )?;
     for (name, delays) in ["change feed", "polling"].into_iter().zip(delays) {
-        let millis = |share| f64::from(delays.quantile(share)) / 1e3;
+        let millis = |share| f64::from(quantile(delays, share)) / 1e3;
         writeln!(
             page,
             "| {name} | {:.2} | {:.2} | {:.2} |",

@@ -16,6 +16,7 @@ use anyhow::{Context, Result, bail, ensure};
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 
+use super::delays::quantile;
 use crate::stopwatch::Stopwatch;
 
 /// Who has no answer so long after the last request left will have none.
@@ -57,9 +58,7 @@ impl Timed {
 
     /// The latency in microseconds that this share of the answers did not exceed.
     pub(super) fn quantile(&self, share: f64) -> u32 {
-        let last = self.latencies.len().saturating_sub(1);
-        let position = (last as f64 * share).ceil() as usize;
-        self.latencies.get(position).copied().unwrap_or_default()
+        quantile(&self.latencies, share)
     }
 
     pub(super) fn longest(&self) -> u32 {

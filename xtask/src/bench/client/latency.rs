@@ -23,21 +23,8 @@ pub(super) const POLL: Duration = Duration::from_secs(1);
 /// Whatever is waited for is there long before this.
 const LATEST: Duration = Duration::from_secs(30);
 
-/// Delays in microseconds, sorted.
-#[derive(Debug)]
-pub(super) struct Delays(Vec<u32>);
-
-impl Delays {
-    /// The delay that this share did not exceed.
-    pub(super) fn quantile(&self, share: f64) -> u32 {
-        let last = self.0.len().saturating_sub(1);
-        let index = (last as f64 * share) as usize;
-        self.0.get(index).copied().unwrap_or_default()
-    }
-}
-
-/// Through the feed, or by polling.
-pub(super) fn measure(feed: bool) -> Result<Delays> {
+/// Through the feed, or by polling; in microseconds, sorted.
+pub(super) fn measure(feed: bool) -> Result<Vec<u32>> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -45,7 +32,7 @@ pub(super) fn measure(feed: bool) -> Result<Delays> {
     runtime.block_on(consumed(feed))
 }
 
-async fn consumed(feed: bool) -> Result<Delays> {
+async fn consumed(feed: bool) -> Result<Vec<u32>> {
     let (server, _) = Subject::server(&subject::release_directory().join("eureka"), &[])?;
     load::register_all(server.address, &FLEET).await?;
     let client = Client::builder()
@@ -90,7 +77,7 @@ async fn consumed(feed: bool) -> Result<Delays> {
     client.shutdown().await;
     let mut delays = std::mem::take(&mut *delays.lock());
     delays.sort_unstable();
-    Ok(Delays(delays))
+    Ok(delays)
 }
 
 /// The number of the change that an instance carries.

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::super::open_loop::Timed;
 use super::fleet::Size;
+use crate::bench::delays::quantile;
 
 /// Everything that one run found.
 #[derive(Debug, Serialize)]
@@ -169,13 +170,12 @@ impl Latency {
     /// Of latencies in any order.
     pub(super) fn of(mut latencies: Vec<u32>) -> Self {
         latencies.sort_unstable();
-        let last = latencies.len().saturating_sub(1);
-        let quantile = |share: f64| latencies.get((last as f64 * share).ceil() as usize).copied();
+        let [p50, p99, p999, longest] = [0.5, 0.99, 0.999, 1.0].map(|share| quantile(&latencies, share));
         Self {
-            p50: quantile(0.5).unwrap_or_default(),
-            p99: quantile(0.99).unwrap_or_default(),
-            p999: quantile(0.999).unwrap_or_default(),
-            longest: quantile(1.0).unwrap_or_default(),
+            p50,
+            p99,
+            p999,
+            longest,
         }
     }
 }

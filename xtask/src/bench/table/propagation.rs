@@ -11,6 +11,7 @@ use tokio::time::{self, Instant};
 
 use super::figures::{Figures, Measure};
 use super::{PROPAGATION_LIST, PROPAGATION_SINGLE};
+use crate::bench::delays::quantile;
 use crate::bench::load;
 use crate::bench::subject::Kind;
 use crate::bench::workload::{Fleet, Operation, registration};
@@ -57,16 +58,15 @@ pub(super) fn measure(program: &Path, kind: Kind, figures: &mut Figures) -> Resu
     let [single, list] = load::runtime()?.block_on(delays(near, far, spread))?;
     for (what, mut delays) in [(PROPAGATION_SINGLE, single), (PROPAGATION_LIST, list)] {
         delays.sort_unstable();
-        let quantile = |share: f64| delays[((delays.len() - 1) as f64 * share).ceil() as usize];
         let values = [(Measure::P50, 0.5), (Measure::P99, 0.99), (Measure::Longest, 1.0)]
-            .map(|(measure, share)| (measure, quantile(share).as_secs_f64() * 1e6));
+            .map(|(measure, share)| (measure, f64::from(quantile(&delays, share))));
         figures.add(what, kind, &values);
     }
     Ok(())
 }
 
-/// Until the far server answers the instance alone, and until its list holds it; in no order.
-async fn delays(near: SocketAddr, far: SocketAddr, spread: Duration) -> Result<[Vec<Duration>; 2]> {
+/// Until the far server answers the instance alone, and until its list holds it; in microseconds and no order.
+async fn delays(near: SocketAddr, far: SocketAddr, spread: Duration) -> Result<[Vec<u32>; 2]> {
     time::timeout(PATIENCE, sample(near, far, 0, Duration::ZERO))
         .await
         .context("nothing is replicated")??;
@@ -80,9 +80,9 @@ async fn delays(near: SocketAddr, far: SocketAddr, spread: Duration) -> Result<[
     let (mut singles, mut lists) = (Vec::new(), Vec::new());
     while let Some(done) = samples.join_next().await {
         let (number, (registered, seen)) = done??;
-        singles.push(seen - registered);
+        singles.push((seen - registered).as_micros() as u32);
         let listed = listed.get(&number).context("it was listed")?;
-        lists.push(listed.saturating_duration_since(registered));
+        lists.push(listed.saturating_duration_since(registered).as_micros() as u32);
     }
     Ok([singles, lists])
 }

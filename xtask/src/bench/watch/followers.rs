@@ -13,6 +13,7 @@ use tokio::time::{self, Instant};
 
 use super::marks::{self, Marks};
 use super::{FLEET, Form, STREAMS};
+use crate::bench::delays::quantile;
 use crate::bench::subject::Subject;
 use crate::bench::workload::Operation;
 use crate::connection::Connection;
@@ -37,9 +38,7 @@ pub(super) struct Seen {
 impl Seen {
     /// The delay in microseconds that this share of the deliveries did not exceed.
     pub(super) fn quantile(&self, share: f64) -> u32 {
-        let last = self.delays.len().saturating_sub(1);
-        let index = (last as f64 * share) as usize;
-        self.delays.get(index).copied().unwrap_or_default()
+        quantile(&self.delays, share)
     }
 }
 
