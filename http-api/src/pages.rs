@@ -5,10 +5,11 @@ use std::sync::{Arc, OnceLock};
 
 use eureka_registry_core::wire::Codec;
 use eureka_registry_core::{Mono, Snapshot};
-use http::HeaderValue;
+use http::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, VARY};
+use http::{HeaderMap, HeaderValue};
 use parking_lot::{Mutex, RwLock};
 
-use crate::encoder::Encoder;
+use crate::encoder::{Encoder, Form};
 use crate::sequence::{Sequence, Version};
 
 /// `versions__delta` of every full list, as in Java.
@@ -31,8 +32,8 @@ pub(crate) struct Listing {
     hash: Arc<str>,
     /// Equal for equal lists, lease times aside.
     version: Arc<str>,
-    /// By codec; of every request that list is answered with.
-    tags: [OnceLock<Option<HeaderValue>>; 4],
+    /// By form; every answer that shows these lists, or a part of them, begins with a copy.
+    heads: [OnceLock<HeaderMap>; Form::COUNT],
     full: Late,
     delta: Late,
     /// Deltas made so far.
@@ -99,7 +100,7 @@ impl Pages {
             encoder: Arc::clone(&self.encoder),
             hash: snapshot.hash().into(),
             version: name,
-            tags: Default::default(),
+            heads: Default::default(),
             full: late(|listing| &listing.full),
             delta: late(|listing| &listing.delta),
             deltas: Arc::clone(&self.deltas),
@@ -190,19 +191,31 @@ impl Listing {
             .get(|before| Sequence::new(&self.encoder, version(), &self.hash, pages, before, &[]))
     }
 
-    /// The `ETag` of these lists; there is none if the node's id cannot stand in a header.
-    pub(crate) fn tag(&self, node_id: &str, codec: Codec) -> Option<&HeaderValue> {
-        let tag = self.tags[codec as usize].get_or_init(|| {
-            let name = match codec {
+    /// The headers of an answer in this form. There is no `ETag` if the node's id cannot stand in a header.
+    pub(crate) fn head(&self, node_id: &str, form: Form) -> &HeaderMap {
+        self.heads[form.index()].get_or_init(|| {
+            let mut head = HeaderMap::new();
+            head.insert(CONTENT_TYPE, HeaderValue::from_static(form.codec.content_type()));
+            if form.gzip {
+                head.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            }
+            head.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+            head.insert(
+                VARY,
+                HeaderValue::from_static("Accept, Accept-Encoding, X-Eureka-Accept"),
+            );
+            let codec = match form.codec {
                 Codec::CompactJson => "cjson",
                 Codec::CompactXml => "cxml",
                 Codec::Json => "json",
                 Codec::Xml => "xml",
             };
-            let tag = format!("W/\"{node_id}-{}-{name}\"", self.version);
-            HeaderValue::try_from(tag).ok()
-        });
-        tag.as_ref()
+            let tag = format!("W/\"{node_id}-{}-{codec}\"", self.version);
+            if let Ok(tag) = HeaderValue::try_from(tag) {
+                head.insert(ETAG, tag);
+            }
+            head
+        })
     }
 
     /// The snapshot they show.

@@ -2,9 +2,8 @@
 
 use eureka_registry_core::InstanceKey;
 use eureka_registry_core::wire::Codec;
-use http::HeaderValue;
-use http::StatusCode;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use http::{HeaderMap, StatusCode};
 
 use crate::Answer;
 use crate::body::Body;
@@ -146,32 +145,29 @@ impl<'a> List<'a> {
             }
             return Ok(answer);
         }
-        let tag = self.lists.listing.tag(&config.node_id, self.codec);
-        let held = self.call.parts.headers.get_all(IF_NONE_MATCH).iter();
-        let tag_text = tag.and_then(|tag| tag.to_str().ok());
-        let unchanged = held
-            .into_iter()
-            .any(|line| line.to_str().is_ok_and(|line| names(line, tag_text)));
+        let head = self.lists.listing.head(&config.node_id, self.form());
+        let unchanged = self.is_held(head);
         let mut answer = if unchanged {
             outcome::empty(StatusCode::NOT_MODIFIED)
         } else {
-            outcome::with_body(StatusCode::OK, self.codec.content_type(), body())
+            Answer::new(body())
         };
         let headers = answer.headers_mut();
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        headers.insert(
-            VARY,
-            HeaderValue::from_static("Accept, Accept-Encoding, X-Eureka-Accept"),
-        );
-        if let Some(tag) = tag {
-            headers.insert(ETAG, tag.clone());
-        }
+        headers.clone_from(head);
         if unchanged {
             headers.remove(CONTENT_TYPE);
-        } else if self.gzip {
-            outcome::mark_gzip(&mut answer);
+            headers.remove(CONTENT_ENCODING);
         }
         Ok(answer)
+    }
+
+    /// Whether the client says that it holds this version.
+    fn is_held(&self, head: &HeaderMap) -> bool {
+        let lines = self.call.parts.headers.get_all(IF_NONE_MATCH);
+        lines.into_iter().any(|line| {
+            let tag = head.get(ETAG).and_then(|tag| tag.to_str().ok());
+            line.to_str().is_ok_and(|line| names(line, tag))
+        })
     }
 }
 
