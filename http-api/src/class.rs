@@ -24,11 +24,7 @@ pub enum Class {
 impl Class {
     /// The class of a request by its method and path; looks at no more than it must.
     pub fn of(method: &Method, path: &str) -> Self {
-        let path = path.as_bytes();
-        let mut begin = 0;
-        let ends = memchr::memchr_iter(b'/', path).chain([path.len()]);
-        let segments = ends.map(|end| &path[std::mem::replace(&mut begin, end + 1)..end]);
-        let mut segments = segments.filter(|segment| !segment.is_empty());
+        let mut segments = Segments::of(path);
         match segments.next() {
             Some(b"eureka") => {}
             Some(b"api") => return Self::of_ours(segments.next(), segments.next(), method),
@@ -39,14 +35,14 @@ impl Class {
             first = segments.next();
         }
         let reads = method == Method::GET || method == Method::HEAD;
-        match (first, segments.next(), segments.next()) {
+        match (first, segments.next(), segments.has_more()) {
             (Some(b"apps"), None, _) if reads => Self::FullFetch,
             (Some(b"apps" | b"vips" | b"svips" | b"instances"), _, _) if reads => Self::Read,
-            (Some(b"apps"), Some(_), None) if method == Method::POST => Self::Registration,
-            (Some(b"apps"), Some(_), Some(_)) if method == Method::PUT || method == Method::DELETE => {
+            (Some(b"apps"), Some(_), false) if method == Method::POST => Self::Registration,
+            (Some(b"apps"), Some(_), true) if method == Method::PUT || method == Method::DELETE => {
                 Self::Renewal
             }
-            (Some(b"peerreplication"), Some(b"batch"), None) => Self::Peer,
+            (Some(b"peerreplication"), Some(b"batch"), false) => Self::Peer,
             _ => Self::Other,
         }
     }
@@ -57,6 +53,40 @@ impl Class {
             (Some(b"v1"), Some(b"changes" | b"instances" | b"lastn")) => Self::Read,
             (Some(b"v1"), Some(b"repair")) if method == Method::POST => Self::Peer,
             _ => Self::Other,
+        }
+    }
+}
+
+/// What stands between the slashes of a path, if anything does. They are a few bytes each: to search them by anything better
+/// than one by one takes longer.
+struct Segments<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Segments<'a> {
+    fn of(path: &'a str) -> Self {
+        let mut segments = Self {
+            rest: path.as_bytes(),
+        };
+        segments.skip_slashes();
+        segments
+    }
+
+    fn has_more(&self) -> bool {
+        !self.rest.is_empty()
+    }
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let end = self.rest.iter().position(|byte| *byte == b'/');
+        let (segment, rest) = self.rest.split_at(end.unwrap_or(self.rest.len()));
+        self.rest = rest;
+        self.skip_slashes();
+        (!segment.is_empty()).then_some(segment)
+    }
+
+    fn skip_slashes(&mut self) {
+        while let [b'/', rest @ ..] = self.rest {
+            self.rest = rest;
         }
     }
 }

@@ -2,7 +2,7 @@
 //! to make every key collide.
 
 use core::fmt;
-use core::hash::BuildHasher;
+use core::hash::{BuildHasher, Hasher as _};
 
 /// The SipHash of `core`. It is deprecated in favour of one that only `std` has; the algorithm is the same.
 #[allow(
@@ -21,6 +21,15 @@ impl Keyed {
     /// Hashes under `key`, which is [`Config::seed`](crate::Config::seed).
     pub(crate) const fn new(key: [u64; 2]) -> Self {
         Self { key }
+    }
+
+    /// The hash of an application and an id. Between them stands what no text contains.
+    pub(crate) fn hash_key(&self, app: &str, id: &str) -> u64 {
+        let mut hasher = self.build_hasher();
+        hasher.write(app.as_bytes());
+        hasher.write_u8(0xff);
+        hasher.write(id.as_bytes());
+        hasher.finish()
     }
 }
 
@@ -66,5 +75,13 @@ mod tests {
         let of = |key| Keyed::new(key).hash_one("APP");
         assert_eq!(of([1, 2]), of([1, 2]));
         assert_ne!(of([1, 2]), of([2, 1]));
+    }
+
+    #[test]
+    fn where_the_application_ends_matters() {
+        let keyed = Keyed::new([1, 2]);
+        assert_eq!(keyed.hash_key("AB", "c"), keyed.hash_key("AB", "c"));
+        assert_ne!(keyed.hash_key("AB", "c"), keyed.hash_key("A", "Bc"));
+        assert_ne!(keyed.hash_key("AB", "c"), keyed.hash_key("AB", "d"));
     }
 }

@@ -42,19 +42,42 @@ impl Slot {
 pub(crate) struct Leases {
     chunks: Vec<Vec<Entry>>,
     free: Option<Slot>,
+    /// By application and id together: one hash and one table for a renewal to look at.
+    index: Table<Slot>,
     apps: Table<App>,
     keyed: Keyed,
-    len: usize,
     /// By the second in which they are to be looked at: the first of a doubly linked list.
     buckets: BTreeMap<i64, Slot>,
     overdue: Vec<Slot>,
     late: Vec<Slot>,
 }
 
+/// Leases of an application that a new one is shown, to share texts with.
+const NEIGHBOURS: usize = 4;
+
 #[derive(Debug)]
 struct App {
     name: Arc<str>,
-    ids: Table<Slot>,
+    /// How many leases it has.
+    len: usize,
+    neighbours: [Option<Slot>; NEIGHBOURS],
+}
+
+impl App {
+    fn add(&mut self, slot: Slot) {
+        self.len += 1;
+        if let Some(free) = self.neighbours.iter_mut().find(|place| place.is_none()) {
+            *free = Some(slot);
+        }
+    }
+
+    fn remove(&mut self, slot: Slot) {
+        self.len -= 1;
+        let places = self.neighbours.iter_mut();
+        places
+            .filter(|place| **place == Some(slot))
+            .for_each(|place| *place = None);
+    }
 }
 
 #[derive(Debug)]
@@ -99,9 +122,9 @@ impl Leases {
         Self {
             chunks: Vec::new(),
             free: None,
+            index: Table::new(),
             apps: Table::new(),
             keyed,
-            len: 0,
             buckets: BTreeMap::new(),
             overdue: Vec::new(),
             late: Vec::new(),
@@ -110,7 +133,7 @@ impl Leases {
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.len
+        self.index.len()
     }
 
     /// How many applications have one.
@@ -121,23 +144,21 @@ impl Leases {
     /// Where the lease of this key is.
     pub(crate) fn find<'a>(&self, key: impl Into<KeyRef<'a>>) -> Option<Slot> {
         let key = key.into();
-        let app = self
-            .apps
-            .find(self.keyed.hash_one(key.app()), |app| *app.name == *key.app())?;
-        app.ids
-            .find(self.keyed.hash_one(key.id()), |slot| {
-                **self.get(*slot).key.id() == *key.id()
+        self.index
+            .find(self.keyed.hash_key(key.app(), key.id()), |slot| {
+                let held = &self.get(*slot).key;
+                **held.id() == *key.id() && **held.app() == *key.app()
             })
             .copied()
     }
 
-    /// Some order of the leases of an application: nothing seen outside may depend on it.
-    pub(crate) fn in_application(&self, app: &str) -> impl Iterator<Item = &Lease> {
+    /// A few leases of an application; fewer, or none, if those have gone that were the first.
+    pub(crate) fn neighbours(&self, app: &str) -> impl Iterator<Item = &Lease> {
         let found = self
             .apps
             .find(self.keyed.hash_one(app), |known| *known.name == *app);
-        let slots = found.into_iter().flat_map(|app| app.ids.iter());
-        slots.map(|slot| self.get(*slot))
+        let slots = found.into_iter().flat_map(|app| app.neighbours);
+        slots.flatten().map(|slot| self.get(slot))
     }
 
     /// The lease there.
@@ -152,8 +173,8 @@ impl Leases {
 
     /// Adds a lease; there must be none of its key. All leases of an application share the memory of its name.
     pub(crate) fn insert(&mut self, mut lease: Lease) -> Slot {
+        let hash = self.keyed.hash_key(lease.key.app(), lease.key.id());
         let app_hash = self.keyed.hash_one(&**lease.key.app());
-        let id_hash = self.keyed.hash_one(&**lease.key.id());
         let known = self.apps.find(app_hash, |app| app.name == *lease.key.app());
         let name = known.map_or_else(|| Arc::clone(lease.key.app()), |app| Arc::clone(&app.name));
         lease.share_app(&name);
@@ -166,14 +187,18 @@ impl Leases {
             late: None,
         });
         match self.apps.find_mut(app_hash, |app| app.name == name) {
-            Some(app) => app.ids.insert(id_hash, slot),
+            Some(app) => app.add(slot),
             None => {
-                let mut ids = Table::new();
-                ids.insert(id_hash, slot);
-                self.apps.insert(app_hash, App { name, ids });
+                let mut app = App {
+                    name,
+                    len: 0,
+                    neighbours: [None; NEIGHBOURS],
+                };
+                app.add(slot);
+                self.apps.insert(app_hash, app);
             }
         }
-        self.len += 1;
+        self.index.insert(hash, slot);
         slot
     }
 
@@ -187,17 +212,17 @@ impl Leases {
             unreachable!("a slot is removed once");
         };
         let key = &filed.lease.key;
+        let hash = self.keyed.hash_key(key.app(), key.id());
+        self.index.remove(hash, |other| *other == slot);
         let app_hash = self.keyed.hash_one(&**key.app());
-        let id_hash = self.keyed.hash_one(&**key.id());
         let app = self
             .apps
             .find_mut(app_hash, |app| app.name == *key.app())
             .expect("the application of a lease is there");
-        app.ids.remove(id_hash, |other| *other == slot);
-        if app.ids.len() == 0 {
+        app.remove(slot);
+        if app.len == 0 {
             self.apps.remove(app_hash, |app| app.name == *key.app());
         }
-        self.len -= 1;
         filed.lease
     }
 

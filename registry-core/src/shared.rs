@@ -51,6 +51,13 @@ pub trait Clock: Send + Sync + 'static {
 pub trait EventSink: Send + Sync + 'static {
     /// Called in the order of the events *while the registry is locked*: be quick, and never call the registry.
     fn event(&self, event: &Event);
+
+    /// Whether it wants to hear of renewals that come so. Asked for each of them, while the registry is locked: to answer no
+    /// spares the registry an event that nobody needs.
+    fn hears_renewals(&self, origin: &Origin) -> bool {
+        let _ = origin;
+        true
+    }
 }
 
 impl<F: Fn(&Event) + Send + Sync + 'static> EventSink for F {
@@ -108,7 +115,14 @@ impl RegistryHandle {
         last_dirty: Option<i64>,
         overridden: Option<Status>,
     ) -> Renewed {
-        self.change(|registry, now| registry.renew(now, origin, key, last_dirty, overridden))
+        let renewal = Renewal {
+            key: key.into(),
+            last_dirty,
+            overridden,
+        };
+        self.change(|registry, now| {
+            registry.renew_telling(now, &origin, &renewal, self.shared.sink.hears_renewals(&origin))
+        })
     }
 
     /// The same for many renewals of one sender, in their order; `each` is told what became of them. They are taken a portion
@@ -123,13 +137,9 @@ impl RegistryHandle {
         let mut outcomes = Vec::with_capacity(PORTION);
         while renewals.peek().is_some() {
             self.change(|registry, now| {
+                let told = self.shared.sink.hears_renewals(origin);
                 for renewal in renewals.by_ref().take(PORTION) {
-                    let Renewal {
-                        key,
-                        last_dirty,
-                        overridden,
-                    } = renewal;
-                    outcomes.push(registry.renew(now, origin.clone(), key, last_dirty, overridden));
+                    outcomes.push(registry.renew_telling(now, origin, &renewal, told));
                 }
             });
             outcomes.drain(..).for_each(&mut each);

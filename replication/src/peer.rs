@@ -525,7 +525,7 @@ impl Peer {
 
 /// Whether an event is a renewal that a peer sent, in batches of hundreds: no other peer is to be told, and nothing that waits
 /// for one is of the past.
-pub(crate) fn is_peers_renewal(event: &Event) -> bool {
+fn is_peers_renewal(event: &Event) -> bool {
     matches!(
         event,
         Event::Applied {

@@ -29,7 +29,7 @@ use crate::clock::{self, SystemClock};
 use crate::config::{Config, Preset, Settings};
 use crate::console::Console;
 use crate::evict;
-use crate::http::{Front, Health, Interfaces, Own, Routes, stack};
+use crate::http::{Front, Health, Interfaces, Own, Stack};
 use crate::peers::Peers;
 use crate::regions::Regions;
 use crate::sink::{self, Sink};
@@ -123,14 +123,10 @@ impl App {
         let own = self.settings.server.register.then(|| self.register(address));
         self.say_hello();
         let stack_of = {
-            let (front, http, grpc) = (Arc::clone(&self.front), self.routes(address), self.grpc.service());
-            move |speaks| {
-                stack(
-                    &front,
-                    speaks,
-                    Interfaces::new(speaks, http.clone(), grpc.clone()),
-                )
-            }
+            let front = Arc::clone(&self.front);
+            let api = ApiService::new(self.api.clone());
+            let interfaces = Interfaces::new(self.own_routes(address), api, self.grpc.service());
+            move |speaks| Stack::new(&front, speaks, interfaces.clone())
         };
         let drain_timeout = self.settings.server.drain_timeout;
         let leaving = Leaving {
@@ -234,9 +230,9 @@ impl App {
         self.registry.open(synced, hold);
     }
 
-    fn routes(&self, address: SocketAddr) -> Routes<ApiService> {
+    fn own_routes(&self, address: SocketAddr) -> Own {
         let settings = &self.settings;
-        let own = Own {
+        Own {
             registry: self.registry.clone(),
             peers: self.peers.clone(),
             regions: self.regions.clone(),
@@ -248,8 +244,7 @@ impl App {
                 .console
                 .enabled
                 .then(|| Console::new(settings, address, self.ports.grpc_address(), &self.registry)),
-        };
-        Routes::new(own, ApiService::new(self.api.clone()))
+        }
     }
 
     fn say_hello(&self) {

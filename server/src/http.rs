@@ -25,6 +25,6 @@ pub use self::intake::{ReceiveError, Received};
 pub(crate) use self::interfaces::Interfaces;
 pub use self::listener::Listener;
 pub use self::pressure::Pressure;
-pub(crate) use self::routes::{Own, Routes};
-pub use self::stack::{Front, stack};
+pub(crate) use self::routes::Own;
+pub use self::stack::{Front, Stack};
 pub use self::work::Speaks;

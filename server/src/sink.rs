@@ -65,6 +65,11 @@ impl EventSink for Sink {
             self.meters.events_unlogged.increment(1);
         }
     }
+
+    /// The log and the counters do not.
+    fn hears_renewals(&self, origin: &Origin) -> bool {
+        self.mesh.hears_renewals(origin)
+    }
 }
 
 /// Logs events until `stop` is sent or dropped, and then those that wait.

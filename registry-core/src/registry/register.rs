@@ -17,9 +17,6 @@ use crate::status;
 use crate::time::Now;
 use crate::watch::Moment;
 
-/// A new instance is compared with this many others of its application, to share what it has in common with them.
-const NEIGHBOURS: usize = 4;
-
 /// A copy that takes its place in the registry.
 struct Copy {
     /// The instance, its dirty timestamp filled in.
@@ -288,7 +285,7 @@ impl Registry {
         match slot {
             Some(slot) => copy.share_texts(&self.leases.get(slot).instance),
             None => {
-                let neighbours = self.leases.in_application(key.app()).take(NEIGHBOURS);
+                let neighbours = self.leases.neighbours(key.app());
                 neighbours.for_each(|neighbour| copy.share_texts(&neighbour.instance));
             }
         }

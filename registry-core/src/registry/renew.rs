@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 
 use super::{Phase, Registry};
 use crate::changes::{Cause, Why};
-use crate::command::{Origin, Renewed};
+use crate::command::{Origin, Renewal, Renewed};
 use crate::event::AppliedKind;
 use crate::leases::Slot;
 use crate::model::{Action, Instance, InstanceKey, KeyRef, Status};
@@ -26,16 +26,36 @@ impl Registry {
         last_dirty: Option<i64>,
         overridden: Option<Status>,
     ) -> Renewed {
+        let renewal = Renewal {
+            key: key.into(),
+            last_dirty,
+            overridden,
+        };
+        self.renew_telling(now, &origin, &renewal, true)
+    }
+
+    /// The same; `told` is whether there is to be an event. Without one the reference counts of the instance and its key are left
+    /// alone: what several processors write travels from cache to cache, and that takes longer than the renewal.
+    pub(crate) fn renew_telling(
+        &mut self,
+        now: Now,
+        origin: &Origin,
+        renewal: &Renewal<'_>,
+        told: bool,
+    ) -> Renewed {
         self.observe(now);
-        let key = key.into();
-        let Some(slot) = self.leases.find(&key) else {
-            return self.renew_absent(now, &origin, &key.to_key(), last_dirty);
+        let Renewal {
+            ref key,
+            last_dirty,
+            overridden,
+        } = *renewal;
+        let Some(slot) = self.leases.find(key) else {
+            return self.renew_absent(now, origin, &key.to_key(), last_dirty);
         };
         let lease = self.leases.get(slot);
-        let before = Arc::clone(&lease.instance);
-        let holder = Some(before.status);
+        let before = lease.instance.status;
         let set = self.overrides.get(&lease.key);
-        let status = status::effective(before.status, set, holder, origin.is_peer());
+        let status = status::effective(before, set, Some(before), origin.is_peer());
         if status == Status::Unknown {
             // What it is asked to register again with must not be taken for older than what is held.
             if let (false, Some(theirs)) = (origin.is_peer(), last_dirty) {
@@ -44,18 +64,21 @@ impl Registry {
             }
             return self.renewal_missing(now);
         }
+        let instance = told.then(|| Arc::clone(&lease.instance));
         self.counters.renewals += 1;
         self.preserver.heartbeat(now);
-        self.hear(now, &origin, slot);
-        if status != before.status {
-            self.flip(now, &origin, slot, Cause::Renewed, |instance| {
+        self.hear(now, origin, slot);
+        if status != before {
+            self.flip(now, origin, slot, Cause::Renewed, |instance| {
                 instance.status = status;
             });
         }
-        let renewed = self.compare(now, &origin, slot, last_dirty, overridden);
-        let after = Arc::clone(&self.leases.get(slot).instance);
-        let key = Arc::clone(&self.leases.get(slot).key);
-        self.applied(&key, AppliedKind::Renewed, Some(before), Some(after), origin);
+        let renewed = self.compare(now, origin, slot, last_dirty, overridden);
+        if told {
+            let lease = self.leases.get(slot);
+            let (key, after) = (Arc::clone(&lease.key), Arc::clone(&lease.instance));
+            self.applied(&key, AppliedKind::Renewed, instance, Some(after), origin.clone());
+        }
         self.conclude(now);
         renewed
     }

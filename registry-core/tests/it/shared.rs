@@ -8,8 +8,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
 use eureka_registry_core::{
-    Changed, Changes, Clock, Config, Event, Instance, InstanceKey, KeyRef, Learned, Mono, Now, Origin,
-    PeerId, Reads, Registered, RegistryHandle, Renewal, Renewed, RepairAnswer, Step, Wall,
+    AppliedKind, Changed, Changes, Clock, Config, Event, EventSink, Instance, InstanceKey, KeyRef, Learned,
+    Mono, Now, Origin, PeerId, Reads, Registered, RegistryHandle, Renewal, Renewed, RepairAnswer, Step, Wall,
 };
 use parking_lot::Mutex;
 
@@ -213,6 +213,52 @@ fn the_sink_hears_everything_in_order_from_all_threads() {
     );
     assert_eq!(handle.snapshot().len(), 1_000);
     assert_eq!(handle.stats().instances, 1_000);
+}
+
+/// Hears of all but the renewals of clients.
+struct Deaf(Arc<Mutex<Vec<(AppliedKind, Origin)>>>);
+
+impl EventSink for Deaf {
+    fn event(&self, event: &Event) {
+        if let Event::Applied { kind, origin, .. } = event {
+            self.0.lock().push((*kind, origin.clone()));
+        }
+    }
+
+    fn hears_renewals(&self, origin: &Origin) -> bool {
+        *origin != Origin::Client
+    }
+}
+
+#[test]
+fn a_renewal_that_nobody_wants_to_hear_of_is_one_all_the_same() {
+    let heard = Arc::default();
+    let clock = Arc::new(Stopped::default());
+    let sink = Arc::new(Deaf(Arc::clone(&heard)));
+    let handle = RegistryHandle::new(Config::default(), Arc::clone(&clock) as _, sink);
+    handle.open(1, None);
+    register(&handle, "1");
+    let key = InstanceKey::new("A", "1");
+    clock.millis.store(5_000, Ordering::SeqCst);
+    assert_eq!(handle.renew(Origin::Client, &key, Some(1), None), Renewed::Ok);
+    let renewed = handle.find(&key).expect("it registered").lease.renewed;
+    assert_eq!(renewed, Wall(1_700_000_005_000));
+    assert_eq!(handle.stats().renewals, 1);
+    let renewal = || Renewal {
+        key: KeyRef::new("A", "1"),
+        last_dirty: Some(1),
+        overridden: None,
+    };
+    handle.renew_all(&Origin::Client, [renewal()], |_| {});
+    let north = Origin::Peer(PeerId("north".into()));
+    handle.renew_all(&north, [renewal()], |_| {});
+    handle.renew(Origin::Own, &key, Some(1), None);
+    let told = [
+        (AppliedKind::Registered, Origin::Client),
+        (AppliedKind::Renewed, north),
+        (AppliedKind::Renewed, Origin::Own),
+    ];
+    assert_eq!(*heard.lock(), told);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use eureka_registry_core::{Clock, Event, Mono, Now, PeerId};
+use eureka_registry_core::{Clock, Event, EventSink, Mono, Now, Origin, PeerId};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -20,7 +20,6 @@ use crate::facts::Facts;
 use crate::http::ConnectionCounts;
 use crate::mesh::Mesh;
 use crate::message::{NodeId, Outcome, Output, RequestId, Sender};
-use crate::peer::is_peers_renewal;
 
 /// The mesh, shared. Cheap to clone; all clones are the same.
 #[derive(Clone)]
@@ -32,6 +31,8 @@ struct Shared {
     node: NodeId,
     clock: Arc<dyn Clock>,
     guarded: Mutex<Guarded>,
+    /// Whether there are peers, for who asks without the lock.
+    has_peers: AtomicBool,
     sources: Mutex<Arc<Sources>>,
     changed_sources: AtomicBool,
     links: Mutex<Vec<Arc<Link>>>,
@@ -68,6 +69,7 @@ impl Handle {
                     asleep_until: Mono(0),
                 }),
                 clock,
+                has_peers: AtomicBool::new(false),
                 sources: Mutex::new(Arc::new(sources)),
                 changed_sources: AtomicBool::new(true),
                 links: Mutex::default(),
@@ -75,33 +77,6 @@ impl Handle {
                 wake: Notify::new(),
                 progress: Notify::new(),
             }),
-        }
-    }
-
-    /// For the registry's event sink: called while the registry is locked. Wakes the driver only if there is something to do
-    /// before it looks of itself. A panic stays here, because it would keep the registry's other events from the sink.
-    pub fn event(&self, event: &Event) {
-        // A batch has hundreds of them: they do not even take the lock.
-        if is_peers_renewal(event) {
-            return;
-        }
-        let noted = catch_unwind(AssertUnwindSafe(|| {
-            let mut guarded = self.shared.guarded.lock();
-            // Most events are renewals, and many nodes are alone: they pay for a look.
-            if guarded.mesh.is_alone() && !matches!(event, Event::Preserving(_)) {
-                return false;
-            }
-            let now = self.shared.clock.now();
-            if let Event::Preserving(preserving) = event {
-                guarded.mesh.set_preserving(now, *preserving);
-            }
-            guarded.mesh.handle_event(now, event);
-            guarded.wants_to_be_woken()
-        }));
-        match noted {
-            Ok(true) => self.shared.wake.notify_one(),
-            Ok(false) => {}
-            Err(_) => self.panicked(),
         }
     }
 
@@ -211,7 +186,10 @@ impl Handle {
 
     pub(super) fn set_peers(&self, peers: Vec<PeerId>) {
         let now = self.shared.clock.now();
-        self.shared.guarded.lock().mesh.set_peers(now, peers);
+        let mut guarded = self.shared.guarded.lock();
+        guarded.mesh.set_peers(now, peers);
+        let has_peers = !guarded.mesh.is_alone();
+        self.shared.has_peers.store(has_peers, Ordering::Relaxed);
     }
 
     pub(super) fn set_addresses(&self, peer: &PeerId, addresses: Vec<IpAddr>) {
@@ -252,6 +230,36 @@ impl Guarded {
             self.asleep_until = Mono(0);
         }
         wanted
+    }
+}
+
+impl EventSink for Handle {
+    /// Wakes the driver only if there is something to do before it looks of itself. A panic stays here, because it would keep the
+    /// registry's other events from the sink.
+    fn event(&self, event: &Event) {
+        let noted = catch_unwind(AssertUnwindSafe(|| {
+            let mut guarded = self.shared.guarded.lock();
+            // Many nodes are alone: they pay for a look.
+            if guarded.mesh.is_alone() && !matches!(event, Event::Preserving(_)) {
+                return false;
+            }
+            let now = self.shared.clock.now();
+            if let Event::Preserving(preserving) = event {
+                guarded.mesh.set_preserving(now, *preserving);
+            }
+            guarded.mesh.handle_event(now, event);
+            guarded.wants_to_be_woken()
+        }));
+        match noted {
+            Ok(true) => self.shared.wake.notify_one(),
+            Ok(false) => {}
+            Err(_) => self.panicked(),
+        }
+    }
+
+    /// What a peer sent is not sent on, and many nodes are alone. A peer that is just being added is told of the next renewal.
+    fn hears_renewals(&self, origin: &Origin) -> bool {
+        !origin.is_peer() && self.shared.has_peers.load(Ordering::Relaxed)
     }
 }
 

@@ -103,7 +103,7 @@ impl HttpBody for Body {
         let this = &mut *self;
         let Some(frame) = guarded(|| this.inner.poll_frame(cx)) else {
             if let Some(ticket) = &this.ticket {
-                ticket.front.meters.panics.increment(1);
+                ticket.panicked();
             }
             return Poll::Ready(Some(Err(Broken)));
         };

@@ -1,4 +1,4 @@
-//! The layer that bounds request bodies: in time, and all of them together in memory.
+//! Request bodies are bounded: in time, and all of them together in memory.
 
 use std::fmt;
 use std::pin::Pin;
@@ -8,91 +8,69 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use http::{Request, Response, Version};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tokio::time::Sleep;
-use tower::{Layer, Service};
 
+use super::Front;
 use super::messages::Messages;
 use super::refusal::Refusal;
-use super::stack::Gate;
 use super::work::Work;
-use super::{Body, Front};
 
-/// 408 when a body is not there within `limits.body-timeout`, 503 when all bodies together exceed `limits.bodies`. The
-/// size of one body is the API's own limit, since it depends on the route. Requests without a body pay nothing.
+/// How the body of a request is received: 408 when it is not there within `limits.body-timeout`, 503 when all bodies together
+/// exceed `limits.bodies`. The size of one body is the API's own limit, since it depends on the route. Requests without a body pay
+/// nothing.
 ///
 /// The body of a call that is answered while it goes on is a stream: what counts there is each message, in time from its first byte
 /// and in memory until it was dealt with. Between two of them it may rest; what a stream keeps meanwhile counts apart, and may be as
 /// much as `limits.bodies` again for all streams together.
-#[derive(Clone, Debug)]
-pub(super) struct IntakeLayer(pub(super) Gate);
-
-#[derive(Clone, Debug)]
-pub(super) struct Intake<S> {
-    gate: Gate,
-    inner: S,
+#[derive(Debug, Default)]
+pub(super) struct Intake {
+    wait: Wait,
+    account: Option<Arc<Account>>,
 }
 
-impl<S> Layer<S> for IntakeLayer {
-    type Service = Intake<S>;
-
-    fn layer(&self, inner: S) -> Intake<S> {
-        Intake {
-            gate: self.0.clone(),
-            inner,
-        }
-    }
-}
-
-impl<S, B> Service<Request<Received<B>>> for Intake<S>
-where
-    B: HttpBody<Data = Bytes>,
-    S: Service<Request<Received<B>>, Response = Response<Body>>,
-{
-    type Response = Response<Body>;
-    type Error = S::Error;
-    type Future = Receiving<S::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<Received<B>>) -> Self::Future {
-        let front = &self.gate.front;
-        let work = request.body().work;
-        let account = (!request.body().is_end_stream()).then(|| Arc::new(Account::new(front)));
+impl Intake {
+    /// Counts the body of a request, if it has one, from now on.
+    pub(super) fn of<B: HttpBody>(front: &Arc<Front>, received: &mut Received<B>) -> Self {
+        let account = (!received.body.is_end_stream()).then(|| Arc::new(Account::new(front)));
         if let Some(account) = &account {
-            let received = request.body_mut();
             received.account = Some(Arc::clone(account));
-            received.call = work.is_grpc.then(|| Box::new(Call::new(front.message_max)));
+            received.call = received
+                .work
+                .is_grpc
+                .then(|| Box::new(Call::new(front.message_max)));
         }
-        let version = request.version();
-        Receiving {
-            inner: self.inner.call(request),
-            wait: Wait::Short,
+        Self {
+            wait: Wait::default(),
             account,
-            version,
-            is_grpc: work.is_grpc,
         }
     }
-}
 
-pin_project! {
-    pub(super) struct Receiving<F> {
-        #[pin]
-        inner: F,
-        wait: Wait,
-        account: Option<Arc<Account>>,
-        version: Version,
-        is_grpc: bool,
+    /// Why the request goes no further, if its body is too much or too slow. To be asked whenever its answer was looked for.
+    pub(super) fn refusal(&mut self, is_answered: bool, cx: &mut Context<'_>) -> Option<Refusal> {
+        let account = self.account.as_ref()?;
+        let meters = &account.front.meters;
+        if account.over.load(Ordering::Relaxed) {
+            meters.bodies_refused.increment(1);
+            return Some(Refusal::Bodies);
+        }
+        if is_answered || account.complete.load(Ordering::Relaxed) {
+            return None;
+        }
+        let is_late = self.wait.poll(cx, account.front.body_timeout).is_ready();
+        is_late.then(|| {
+            meters.body_timeouts.increment(1);
+            Refusal::Slow
+        })
     }
 }
 
 /// How a body is waited for. Most come together with the head: for them a timer would be set and dropped in vain.
+#[derive(Debug, Default)]
 enum Wait {
     /// Once more without a timer, as hyper hands out what it has.
+    #[default]
     Short,
     Until(Pin<Box<Sleep>>),
 }
@@ -107,28 +85,6 @@ impl Wait {
             }
             Self::Until(deadline) => deadline.as_mut().poll(cx),
         }
-    }
-}
-
-impl<F: Future<Output = Result<Response<Body>, E>>, E> Future for Receiving<F> {
-    type Output = Result<Response<Body>, E>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let answer = this.inner.poll(cx);
-        let Some(account) = this.account else {
-            return answer;
-        };
-        if account.over.load(Ordering::Relaxed) {
-            account.front.meters.bodies_refused.increment(1);
-            return Poll::Ready(Ok(Refusal::Bodies.answer(*this.is_grpc, *this.version)));
-        }
-        if answer.is_ready() || account.complete.load(Ordering::Relaxed) {
-            return answer;
-        }
-        ready!(this.wait.poll(cx, account.front.body_timeout));
-        account.front.meters.body_timeouts.increment(1);
-        Poll::Ready(Ok(Refusal::Slow.answer(*this.is_grpc, *this.version)))
     }
 }
 

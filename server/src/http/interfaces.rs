@@ -1,7 +1,8 @@
-//! The interfaces of the node, REST and gRPC, as one service: which of them a request is for.
+//! The interfaces of the node, REST and gRPC, as one service: who answers a request.
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::header::{CONNECTION, CONTENT_TYPE};
@@ -10,55 +11,67 @@ use pin_project_lite::pin_project;
 use tower::Service;
 
 use super::work::is_call;
-use super::{Body, Speaks};
+use super::{Body, Own, Received, sender};
 
-/// What an address serves: as it [`Speaks`], the one, the other, or both.
+/// What a node answers: routes that only the server has, the API of all others, and calls of gRPC.
 #[derive(Clone, Debug)]
-pub(crate) struct Interfaces<H, G> {
-    speaks: Speaks,
-    http: H,
+pub(crate) struct Interfaces<A, G> {
+    own: Arc<Own>,
+    api: A,
     grpc: G,
 }
 
-impl<H, G> Interfaces<H, G> {
-    /// REST by `http`, calls by `grpc`.
-    pub(crate) const fn new(speaks: Speaks, http: H, grpc: G) -> Self {
-        Self { speaks, http, grpc }
+impl<A, G> Interfaces<A, G> {
+    /// REST by `own` and `api`, calls by `grpc`.
+    pub(crate) fn new(own: Own, api: A, grpc: G) -> Self {
+        let own = Arc::new(own);
+        Self { own, api, grpc }
     }
 }
 
-impl<H, G, B, T, U> Service<Request<B>> for Interfaces<H, G>
+impl<A, G, B, T, U> Service<Request<Received<B>>> for Interfaces<A, G>
 where
-    H: Service<Request<B>, Response = Response<T>, Error = Infallible>,
-    G: Service<Request<B>, Response = Response<U>, Error = Infallible>,
+    A: Service<Request<Received<B>>, Response = Response<T>, Error = Infallible>,
+    G: Service<Request<Received<B>>, Response = Response<U>, Error = Infallible>,
     T: Into<Body>,
     U: Into<Body>,
 {
     type Response = Response<Body>;
     type Error = Infallible;
-    type Future = Answering<H::Future, G::Future>;
+    type Future = Answering<A::Future, G::Future>;
 
     /// Both are always ready.
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        match ready!(self.http.poll_ready(cx)) {
+        match ready!(self.api.poll_ready(cx)) {
             Ok(()) => self.grpc.poll_ready(cx),
             Err(never) => match never {},
         }
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        if !self.speaks.is_grpc(&request) {
-            return Answering::Http {
-                inner: self.http.call(request),
+    fn call(&mut self, mut request: Request<Received<B>>) -> Self::Future {
+        let is_grpc = request.body().work.is_grpc;
+        let at_once = if is_grpc {
+            not_a_call(&request)
+        } else {
+            self.own
+                .answer(request.method(), request.uri().path(), request.uri().query())
+        };
+        if let Some(response) = at_once {
+            return Answering::Own {
+                response: Some(response),
             };
         }
-        match not_a_call(&request) {
-            Some(response) => Answering::Refused {
-                response: Some(response),
-            },
-            None => Answering::Grpc {
+        if is_grpc {
+            return Answering::Grpc {
                 inner: self.grpc.call(request),
-            },
+            };
+        }
+        if let Some(sender) = sender::sender(&request) {
+            let name = self.own.peers.introduce(&sender);
+            request.extensions_mut().insert(eureka_http_api::Sender(name.0));
+        }
+        Answering::Api {
+            inner: self.api.call(request),
         }
     }
 }
@@ -96,16 +109,16 @@ pin_project! {
     /// An answer of one of them.
     #[project = Projected]
     #[derive(Debug)]
-    pub(crate) enum Answering<H, G> {
-        Http { #[pin] inner: H },
+    pub(crate) enum Answering<A, G> {
+        Own { response: Option<Response<Body>> },
+        Api { #[pin] inner: A },
         Grpc { #[pin] inner: G },
-        Refused { response: Option<Response<Body>> },
     }
 }
 
-impl<H, G, T, U> Future for Answering<H, G>
+impl<A, G, T, U> Future for Answering<A, G>
 where
-    H: Future<Output = Result<Response<T>, Infallible>>,
+    A: Future<Output = Result<Response<T>, Infallible>>,
     G: Future<Output = Result<Response<U>, Infallible>>,
     T: Into<Body>,
     U: Into<Body>,
@@ -114,7 +127,8 @@ where
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.project() {
-            Projected::Http { inner } => {
+            Projected::Own { response } => Poll::Ready(Ok(response.take().unwrap_or_default())),
+            Projected::Api { inner } => {
                 let answer = ready!(inner.poll(cx));
                 Poll::Ready(answer.map(|response| response.map(Into::into)))
             }
@@ -122,7 +136,6 @@ where
                 let answer = ready!(inner.poll(cx));
                 Poll::Ready(answer.map(|response| response.map(Into::into)))
             }
-            Projected::Refused { response } => Poll::Ready(Ok(response.take().unwrap_or_default())),
         }
     }
 }

@@ -1,29 +1,17 @@
 //! The routes that only the server has; everything else is the API's.
 
-use std::convert::Infallible;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll, ready};
 
 use eureka_registry_core::RegistryHandle;
 use http::header::{ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
-use pin_project_lite::pin_project;
-use tower::Service;
+use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
 
-use super::{Body, Front, Health, sender};
+use super::{Body, Front, Health};
 use crate::console::Console;
 use crate::peers::Peers;
 use crate::regions::Regions;
 use crate::telemetry::{LogWriter, Recorder};
-
-/// The server's own routes before those of `api`.
-#[derive(Clone, Debug)]
-pub(crate) struct Routes<A> {
-    own: Arc<Own>,
-    api: A,
-}
 
 /// What the server's own routes show.
 #[derive(Debug)]
@@ -61,53 +49,9 @@ const PAGE_HEADERS: [(HeaderName, &str); 2] = [
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
 ];
 
-impl<A> Routes<A> {
-    /// The server's own routes before those of `api`.
-    pub(crate) fn new(own: Own, api: A) -> Self {
-        Self {
-            own: Arc::new(own),
-            api,
-        }
-    }
-}
-
-impl<A, B, T> Service<Request<B>> for Routes<A>
-where
-    A: Service<Request<B>, Response = Response<T>, Error = Infallible>,
-    T: Into<Body>,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Routing<A::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.api.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<B>) -> Self::Future {
-        match self
-            .own
-            .answer(request.method(), request.uri().path(), request.uri().query())
-        {
-            Some(response) => Routing::Own {
-                response: Some(response),
-            },
-            None => {
-                if let Some(sender) = sender::sender(&request) {
-                    let name = self.own.peers.introduce(&sender);
-                    request.extensions_mut().insert(eureka_http_api::Sender(name.0));
-                }
-                Routing::Api {
-                    inner: self.api.call(request),
-                }
-            }
-        }
-    }
-}
-
 impl Own {
     /// The answer, if the path is the server's own.
-    fn answer(&self, method: &Method, path: &str, query: Option<&str>) -> Option<Response<Body>> {
+    pub(super) fn answer(&self, method: &Method, path: &str, query: Option<&str>) -> Option<Response<Body>> {
         let answer: fn(&Self, Option<&str>) -> Response<Body> = match path {
             "/" if self.console.is_some() => Self::page,
             "/lastn" if self.console.is_some() => Self::recent,
@@ -195,32 +139,4 @@ fn answered(status: StatusCode, content_type: &'static str, text: String) -> Res
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
-}
-
-pin_project! {
-    /// An answer of ours, or the API's.
-    #[project = Projected]
-    #[derive(Debug)]
-    pub(crate) enum Routing<F> {
-        Own { response: Option<Response<Body>> },
-        Api { #[pin] inner: F },
-    }
-}
-
-impl<F, T> Future for Routing<F>
-where
-    F: Future<Output = Result<Response<T>, Infallible>>,
-    T: Into<Body>,
-{
-    type Output = Result<Response<Body>, Infallible>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.project() {
-            Projected::Own { response } => Poll::Ready(Ok(response.take().unwrap_or_default())),
-            Projected::Api { inner } => {
-                let answer = ready!(inner.poll(cx));
-                Poll::Ready(answer.map(|response| response.map(Into::into)))
-            }
-        }
-    }
 }

@@ -1,13 +1,9 @@
-//! The layer that names requests and logs them.
+//! Requests are named and logged.
 
-use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, ready};
 use std::time::Instant;
 
 use http::{HeaderName, HeaderValue, Method, Request, Response, Uri};
-use pin_project_lite::pin_project;
-use tower::{Layer, Service};
 use tracing::{Level, debug, error};
 
 use super::Body;
@@ -23,40 +19,17 @@ const INTERNAL: &[u8] = b"13";
 /// A longer id is not repeated.
 const ID_BYTES_MAX: usize = 128;
 
-/// A request id that a client sent is sent back. At level `debug` every request is logged, with an id of ours if it has
-/// none; otherwise only those that end in 500 or INTERNAL, and the frequent ones pay for a look at one header.
-#[derive(Clone, Debug)]
-pub(super) struct TraceLayer;
-
-#[derive(Clone, Debug)]
-pub(super) struct Trace<S> {
-    inner: S,
+/// The name of a request. An id that a client sent is sent back. At level `debug` every request is logged, with an id of ours if
+/// it has none; otherwise only those that end in 500 or INTERNAL, and the frequent ones pay for a look at one header.
+#[derive(Debug)]
+pub(super) struct Trace {
+    id: Option<HeaderValue>,
+    request_line: Option<Box<RequestLine>>,
 }
 
-impl<S> Layer<S> for TraceLayer {
-    type Service = Trace<S>;
-
-    fn layer(&self, inner: S) -> Trace<S> {
-        Trace { inner }
-    }
-}
-
-impl<S, B> Service<Request<B>> for Trace<S>
-where
-    S: Service<Request<B>, Response = Response<Body>>,
-{
-    type Response = Response<Body>;
-    type Error = S::Error;
-    type Future = Tracing<S::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, request: Request<B>) -> Self::Future {
-        let id = header(request.headers(), &REQUEST_ID)
-            .filter(|id| id.len() <= ID_BYTES_MAX)
-            .cloned();
+impl Trace {
+    pub(super) fn of<B>(request: &Request<B>) -> Self {
+        let id = header(request.headers(), &REQUEST_ID).filter(|id| id.len() <= ID_BYTES_MAX);
         let request_line = tracing::enabled!(Level::DEBUG).then(|| {
             Box::new(RequestLine {
                 method: request.method().clone(),
@@ -64,10 +37,21 @@ where
                 started: clock::instant(),
             })
         });
-        Tracing {
-            inner: self.inner.call(request),
-            id,
+        Self {
+            id: id.cloned(),
             request_line,
+        }
+    }
+
+    /// Logs the answer, if it is to be logged, and names it.
+    pub(super) fn end(&mut self, response: &mut Response<Body>) {
+        let broken = response.status().as_u16() == 500 || call_status(response) == Some(INTERNAL);
+        if broken || self.request_line.is_some() {
+            self.id.get_or_insert_with(own_id);
+            log(self.id.as_ref(), self.request_line.as_deref(), response, broken);
+        }
+        if let Some(id) = self.id.take() {
+            response.headers_mut().insert(REQUEST_ID, id);
         }
     }
 }
@@ -77,35 +61,6 @@ struct RequestLine {
     method: Method,
     uri: Uri,
     started: Instant,
-}
-
-pin_project! {
-    pub(super) struct Tracing<F> {
-        #[pin]
-        inner: F,
-        id: Option<HeaderValue>,
-        request_line: Option<Box<RequestLine>>,
-    }
-}
-
-impl<F: Future<Output = Result<Response<Body>, E>>, E> Future for Tracing<F> {
-    type Output = Result<Response<Body>, E>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let mut answer = ready!(this.inner.poll(cx));
-        if let Ok(response) = &mut answer {
-            let broken = response.status().as_u16() == 500 || call_status(response) == Some(INTERNAL);
-            if broken || this.request_line.is_some() {
-                this.id.get_or_insert_with(own_id);
-                log(this.id.as_ref(), this.request_line.as_deref(), response, broken);
-            }
-            if let Some(id) = this.id.take() {
-                response.headers_mut().insert(REQUEST_ID, id);
-            }
-        }
-        Poll::Ready(answer)
-    }
 }
 
 fn own_id() -> HeaderValue {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use eureka_grpc_api::proto;
 use eureka_server::config::{Config, Sources};
-use eureka_server::http::{Body, Front, Listener, Received, Speaks, stack};
+use eureka_server::http::{Body, Front, Listener, Received, Speaks, Stack};
 use eureka_server::telemetry::Meters;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -54,7 +54,7 @@ async fn serve(speaks: Speaks) -> (SocketAddr, oneshot::Sender<()>) {
     let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
     let address = listener.address();
     let (sender, stop) = oneshot::channel::<()>();
-    let layered = stack(&front, speaks, Clumsy);
+    let layered = Stack::new(&front, speaks, Clumsy);
     tokio::spawn(async move {
         let stop = async {
             // Dropping the sender is the signal.

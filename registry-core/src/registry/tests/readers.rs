@@ -172,6 +172,20 @@ fn texts_are_in_memory_once() {
 }
 
 #[test]
+fn who_has_gone_is_nobodys_neighbour() {
+    let mut bench = Bench::new(Config::default());
+    for id in 0..10 {
+        bench.register(Client, named("a", &id.to_string()));
+    }
+    for id in 0..10 {
+        let key = InstanceKey::new("A", &id.to_string());
+        bench.registry.cancel(bench.now, Client, &key);
+        bench.register(Client, named("a", &format!("new-{id}")));
+        assert_eq!(bench.registry.stats().instances, 10);
+    }
+}
+
+#[test]
 fn of_a_long_list_of_virtual_addresses_the_first_can_be_asked_for() {
     let mut bench = Bench::new(Config::default());
     let list: Vec<_> = (0..100).map(|index| format!("v{index}")).collect();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use eureka_registry_core::{
-    self as core, Clock, Event, Instance, InstanceKey, Mono, Now, Origin, RegistryHandle, Wall,
+    self as core, Clock, Instance, InstanceKey, Mono, Now, Origin, RegistryHandle, Wall,
 };
 use eureka_replication::driver::{AlarmSink, Handle, Own, Replicator, Resolver, Settings, Sources};
 use eureka_replication::resolve::{DnsSource, Template};
@@ -106,8 +106,7 @@ impl Node {
     ) -> Self {
         let clock = Arc::new(RuntimeClock(Instant::now()));
         let handle = Handle::new(config, sources, Arc::clone(&clock) as Arc<dyn Clock>);
-        let events = handle.clone();
-        let events = Arc::new(move |event: &Event| events.event(event));
+        let events = Arc::new(handle.clone());
         let registry = RegistryHandle::new(core::Config::default(), clock, events);
         let replicator = Replicator::new(handle.clone(), registry.clone(), resolver, settings, sink);
         let task = tokio::spawn(replicator.run(std::future::pending()));
