@@ -3,7 +3,6 @@
 //! No operation here costs more than a few steps, however many leases there are: tables grow a part at a time, leases
 //! never move, and a due lease is taken from a bucket one at a time.
 
-use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -40,6 +39,7 @@ impl Slot {
 /// The leases.
 #[derive(Debug)]
 pub(crate) struct Leases {
+    /// A lease never moves, and the place of one that has left is for the next that comes.
     chunks: Vec<Vec<Entry>>,
     free: Option<Slot>,
     /// By application and id together: one hash and one table for a renewal to look at.
@@ -80,10 +80,15 @@ impl App {
     }
 }
 
+/// In place, and not behind a pointer that would be one more cache line to wait for.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "free ones are few, and wait to be taken again"
+)]
 enum Entry {
     Free(Option<Slot>),
-    Held(Box<Filed>),
+    Held(Filed),
 }
 
 #[derive(Debug)]
@@ -98,8 +103,8 @@ struct Filed {
     late: Option<u32>,
 }
 
-/// There are as many of them as instances, and allocators round up to this.
-const _: () = assert!(size_of::<Filed>() <= 192);
+/// There are as many of them as instances, and these are three cache lines.
+const _: () = assert!(size_of::<Entry>() <= 192);
 
 /// Where the next one in a list of leases will be.
 fn next_place(list: &[Slot]) -> u32 {
@@ -330,7 +335,7 @@ impl Leases {
     }
 
     fn place(&mut self, filed: Filed) -> Slot {
-        let held = Entry::Held(Box::new(filed));
+        let held = Entry::Held(filed);
         if let Some(slot) = self.free {
             let Entry::Free(next) = core::mem::replace(self.entry_mut(slot), held) else {
                 unreachable!("the list of free slots holds free ones");

@@ -1,5 +1,6 @@
 //! What the node says about itself: log lines on standard error, metrics for Prometheus.
 
+mod durations;
 mod log;
 mod meters;
 mod process;

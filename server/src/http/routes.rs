@@ -96,6 +96,7 @@ impl Own {
         );
         self.regions.scrape();
         let mut text = self.metrics.as_ref().map(Recorder::render).unwrap_or_default();
+        self.front.meters.write_durations(&mut text);
         self.peers.scrape(&mut text);
         answered(StatusCode::OK, PROMETHEUS, text)
     }

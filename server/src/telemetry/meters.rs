@@ -5,17 +5,13 @@ use std::time::Duration;
 
 use eureka_http_api::{BATCH_SIZE, Class};
 use eureka_registry_core::{Reads, RegistryHandle, Status};
-use metrics::{Counter, Gauge, Histogram, Unit, counter, gauge, histogram};
+use metrics::{Counter, Gauge, counter, gauge};
 use metrics_exporter_prometheus::{BuildError, Matcher, PrometheusBuilder, PrometheusHandle};
 
+use super::durations::{self, Durations};
 use super::process;
 use crate::clock;
 use crate::http::Pressure;
-
-/// Bounds of the buckets of durations, in seconds.
-const BUCKETS: [f64; 14] = [
-    0.000_05, 0.0001, 0.000_25, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0,
-];
 
 /// Bounds of the buckets of batch sizes, in items; a Java peer sends at most 250.
 const BATCH_BUCKETS: [f64; 7] = [1.0, 5.0, 25.0, 100.0, 250.0, 1_000.0, 10_000.0];
@@ -30,7 +26,6 @@ impl Recorder {
     /// Takes over the metrics of this process. Once per process, before anything is counted.
     pub fn install() -> Result<Self, BuildError> {
         let handle = PrometheusBuilder::new()
-            .set_buckets(&BUCKETS)?
             .set_buckets_for_metric(Matcher::Full(BATCH_SIZE.into()), &BATCH_BUCKETS)?
             .install_recorder()?;
         Ok(Self { handle })
@@ -68,7 +63,7 @@ pub(crate) enum Closed {
 
 /// Handles of what the server counts; the names are documented in docs/operating.md.
 pub struct Meters {
-    seconds: [Histogram; CLASSES.len()],
+    durations: [Durations; CLASSES.len()],
     shed: [Counter; CLASSES.len()],
     /// Panics caught.
     pub(crate) panics: Counter,
@@ -148,7 +143,7 @@ impl Meters {
         gauge!("eureka_build_info", "version" => env!("CARGO_PKG_VERSION")).set(1);
         gauge!("process_start_time_seconds").set(clock::since_epoch().as_secs_f64());
         Self {
-            seconds: CLASSES.map(|(_, name)| histogram!("eureka_request_seconds", "class" => name)),
+            durations: CLASSES.map(|_| Durations::default()),
             shed: CLASSES.map(|(_, name)| counter!("eureka_requests_shed_total", "class" => name)),
             panics: counter!("eureka_panics_total"),
             body_timeouts: counter!("eureka_body_timeouts_total"),
@@ -168,7 +163,13 @@ impl Meters {
 
     /// A request of this class was answered.
     pub(crate) fn answered(&self, class: Class, took: Duration) {
-        self.seconds[class as usize].record(took.as_secs_f64());
+        self.durations[class as usize].add(took);
+    }
+
+    /// Appends how long the answers took, as Prometheus text.
+    pub(crate) fn write_durations(&self, out: &mut String) {
+        let names = CLASSES.iter().map(|(_, name)| *name);
+        durations::write(names.zip(&self.durations), out);
     }
 
     /// A request of this class was refused because there was too much to do.
@@ -308,11 +309,6 @@ fn describe() {
     for (name, text) in GAUGES {
         metrics::describe_gauge!(name, text);
     }
-    metrics::describe_histogram!(
-        "eureka_request_seconds",
-        Unit::Seconds,
-        "Time to an answer's head, by class"
-    );
 }
 
 /// Counters and what they count.
