@@ -82,10 +82,6 @@ impl App {
 
 /// In place, and not behind a pointer that would be one more cache line to wait for.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "free ones are few, and wait to be taken again"
-)]
 enum Entry {
     Free(Option<Slot>),
     Held(Filed),
