@@ -13,6 +13,7 @@ use eureka_server::http::{Body, Front, Listener, Received, Speaks, Stack};
 use eureka_server::telemetry::Meters;
 use http::{Request, Response};
 use hyper::body::Incoming;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::sync::oneshot;
 use tonic::Code;
 use tower::Service;
@@ -44,13 +45,15 @@ impl Service<Request<Received<Incoming>>> for Clumsy {
     }
 }
 
-/// Serves it until the sender is dropped.
-async fn serve(speaks: Speaks) -> (SocketAddr, oneshot::Sender<()>) {
+/// Serves it until the sender is dropped; what is counted can be read.
+async fn serve(speaks: Speaks) -> (SocketAddr, PrometheusHandle, oneshot::Sender<()>) {
     let limits = Config::load(&Sources::default())
         .expect("defaults are right")
         .settings
         .limits;
-    let front = Arc::new(Front::new(&limits, Arc::new(Meters::new())));
+    let recorder = PrometheusBuilder::new().build_recorder();
+    let meters = metrics::with_local_recorder(&recorder, Meters::new);
+    let front = Arc::new(Front::new(&limits, Arc::new(meters)));
     let listener = Listener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
     let address = listener.address();
     let (sender, stop) = oneshot::channel::<()>();
@@ -63,12 +66,12 @@ async fn serve(speaks: Speaks) -> (SocketAddr, oneshot::Sender<()>) {
         };
         listener.serve(&limits, front, layered, stop).await
     });
-    (address, sender)
+    (address, recorder.handle(), sender)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_panic_is_a_500_and_the_connection_goes_on() {
-    let (address, _running) = serve(Speaks::Http).await;
+    let (address, counted, _running) = serve(Speaks::Http).await;
     let statuses = tokio::task::spawn_blocking(move || {
         let mut connection = Connection::to(address);
         ["/at-once", "/fine", "/later", "/fine"].map(|path| {
@@ -81,12 +84,17 @@ async fn a_panic_is_a_500_and_the_connection_goes_on() {
         statuses.await.unwrap(),
         [(500, true), (200, false), (500, true), (200, false)]
     );
+    let counted = counted.render();
+    assert!(
+        counted.lines().any(|line| line == "eureka_panics_total 2"),
+        "{counted}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_call_that_panics_is_internal_and_the_connection_goes_on() {
     for speaks in [Speaks::Grpc, Speaks::Both] {
-        let (address, _running) = serve(speaks).await;
+        let (address, _, _running) = serve(speaks).await;
         let mut calls = Calls::at(address, Reads::All).await;
         for path in ["/at-once", "/later", "/at-once"] {
             let renewal = Some(renewal("A", "i"));
