@@ -4,15 +4,14 @@
 //! A list that is asked for again before it changes is put together in one piece, if it is not very long: what is written at
 //! once costs half of what the same bytes cost in a hundred pieces.
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use crc32fast::Hasher;
-use eureka_registry_core::Page;
 use eureka_registry_core::wire::{self, Boundary, Codec};
+use eureka_registry_core::{LeaseView, Page};
 
 use crate::body::Body;
 use crate::encoder::{Encoder, Form, Room};
@@ -74,18 +73,26 @@ impl Sequence {
         before: Option<&Self>,
         unused: &[Form],
     ) -> Self {
-        let mut known: HashMap<(u64, Boundary), &Arc<EncodedPage>> = before
-            .iter()
-            .flat_map(|list| &list.pages)
-            .map(|page| ((page.page.number(), page.boundary), page))
-            .collect();
-        let mut last_app = None;
+        let mut known = Known {
+            rest: before.map_or(&[], |list| &list.pages),
+        };
+        let mut last: Option<&Page> = None;
+        let mut is_next = true;
         let pages = pages
-            .filter(|page| !page.instances().is_empty())
             .map(|page| {
-                let boundary = boundary(last_app, page);
-                last_app = page.instances().last().map(|view| &*view.instance.app);
-                match known.remove(&(page.number(), boundary)) {
+                let (passed, known) = known.find(page);
+                is_next &= passed == 0;
+                let boundary = match known {
+                    // Both stand as they stood.
+                    Some(known) if is_next => known.boundary,
+                    _ => {
+                        let before = last.and_then(|page| page.instances().next_back());
+                        boundary(app(before), app(page.instances().next()))
+                    }
+                };
+                is_next = known.is_some();
+                last = Some(page);
+                match known.filter(|known| known.boundary == boundary) {
                     Some(known) if known.has_any(unused) => Arc::new(known.without(unused)),
                     Some(known) => Arc::clone(known),
                     None => Arc::new(EncodedPage::new(encoder, page, boundary)),
@@ -144,17 +151,25 @@ impl Sequence {
         if let Some(len) = whole.len.get() {
             return Some(*len);
         }
-        let mut missing = self.pages.iter().filter(|page| page.len(form).is_none());
-        if let (Some(page), None) = (missing.next(), missing.next()) {
-            page.encode_as(form);
+        let mut pages = 0;
+        let mut missing = None;
+        for page in &self.pages {
+            match page.len(form) {
+                Some(len) => pages += len,
+                None if missing.is_some() => return None,
+                None => missing = Some(page),
+            }
         }
-        let pages: Option<usize> = self.pages.iter().map(|page| page.len(form)).sum();
+        if let Some(page) = missing {
+            page.encode_as(form);
+            pages += page.len(form)?;
+        }
         let plain = self.plain_ends(form.codec);
         let mut ends = plain.head.len() + plain.tail.len();
         if form.gzip {
             ends += gzip::HEADER.len() + 2 * STORED_HEADER + gzip::END_LEN;
         }
-        let len = (pages? + ends) as u64;
+        let len = (pages + ends) as u64;
         Some(*whole.len.get_or_init(|| len))
     }
 
@@ -212,11 +227,42 @@ impl Sequence {
     }
 }
 
-fn boundary(last_app: Option<&str>, page: &Page) -> Boundary {
-    let first = page.instances().first().map(|view| &*view.instance.app);
+/// The pages of a list that were not passed yet.
+struct Known<'a> {
+    rest: &'a [Arc<EncodedPage>],
+}
+
+impl<'a> Known<'a> {
+    /// Passes what is before a page, and the page itself if it is there. How many were passed before it, and it.
+    ///
+    /// Both lists are in the order of the instances: pages that did not change follow each other in both, and nothing but
+    /// pointers is compared until one comes that did.
+    fn find(&mut self, page: &Arc<Page>) -> (usize, Option<&'a Arc<EncodedPage>>) {
+        let is_it = |known: &&Arc<EncodedPage>| Arc::ptr_eq(&known.page, page);
+        let is_passed = |known: &&Arc<EncodedPage>| !is_it(known) && start(&known.page) <= start(page);
+        let passed = self.rest.iter().take_while(is_passed).count();
+        self.rest = &self.rest[passed..];
+        let found = self.rest.first().filter(is_it);
+        self.rest = &self.rest[usize::from(found.is_some())..];
+        (passed, found)
+    }
+}
+
+/// Where a page begins.
+fn start(page: &Page) -> Option<(&str, &str)> {
+    let first = &page.instances().next()?.instance;
+    Some((&first.app, first.id()))
+}
+
+fn app(view: Option<&Arc<LeaseView>>) -> Option<&str> {
+    view.map(|view| &*view.instance.app)
+}
+
+/// How a run of instances joins what is before it.
+fn boundary(last_app: Option<&str>, first_app: Option<&str>) -> Boundary {
     match last_app {
         None => Boundary::First,
-        Some(_) if last_app == first => Boundary::SameApplication,
+        Some(_) if last_app == first_app => Boundary::SameApplication,
         Some(_) => Boundary::NewApplication,
     }
 }
@@ -317,7 +363,15 @@ impl EncodedPage {
     fn encode(&self, codec: Codec) -> Vec<u8> {
         self.encoder.figures.pages_encoded.increment(1);
         let mut text = Vec::new();
-        wire::write_list_piece(codec, self.boundary, self.page.instances(), &mut text);
+        let mut last_app = None;
+        for run in self.page.runs() {
+            let boundary = match last_app {
+                None => self.boundary,
+                Some(_) => boundary(last_app, app(run.first())),
+            };
+            wire::write_list_piece(codec, boundary, run, &mut text);
+            last_app = app(run.last());
+        }
         text.shrink_to_fit();
         text
     }

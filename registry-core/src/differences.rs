@@ -107,16 +107,13 @@ impl<'a, I: Iterator<Item = &'a Arc<Page>>> Walk<'a, I> {
     }
 
     fn view(&self) -> Option<&'a Arc<LeaseView>> {
-        self.page?.instances().get(self.passed)
+        self.page?.instance(self.passed)
     }
 
     fn step(&mut self) {
         self.opened += usize::from(self.passed == 0);
         self.passed += 1;
-        if self
-            .page
-            .is_some_and(|page| self.passed >= page.instances().len())
-        {
+        if self.page.is_some_and(|page| self.passed >= page.instance_count()) {
             self.pass();
         }
     }

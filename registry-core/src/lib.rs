@@ -77,6 +77,7 @@ mod filter;
 mod hash;
 mod lease;
 mod leases;
+mod leaves;
 mod limits;
 mod listing;
 mod metadata;

@@ -13,9 +13,6 @@ const ADDRESSES: usize = 32;
 /// Effort per call for taking apart each old snapshot.
 const EFFORT: usize = 512;
 
-/// An index: entries are found by themselves and rarely change, so its pages are small.
-pub(crate) type Index<T> = Pages<T, 32>;
-
 /// An element of the comma-separated lists of virtual addresses, and who has it.
 #[derive(Clone, Debug)]
 pub(crate) struct Address {
@@ -35,8 +32,8 @@ pub(crate) struct Lists {
 #[derive(Debug)]
 pub(crate) struct Listing {
     instances: Pages<Arc<LeaseView>>,
-    ids: Index<Arc<InstanceKey>>,
-    vips: Index<Address>,
+    ids: Pages<Arc<InstanceKey>>,
+    vips: Pages<Address>,
     delta: Pages<Arc<LeaseView>>,
     counts: [usize; 5],
     edits: Edits,
@@ -176,7 +173,7 @@ impl Listing {
             self.touch();
         }
         let page = self.instances.page(place);
-        self.refreshed = page.and_then(|page| Some(page.instances().last()?.key()));
+        self.refreshed = page.and_then(|page| Some(page.instances().next_back()?.key()));
     }
 
     /// The current snapshot; a new one only if something changed.

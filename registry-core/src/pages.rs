@@ -1,24 +1,22 @@
 //! A sorted sequence in pages that old copies keep sharing: what a snapshot is made of.
 //!
 //! A copy of the whole costs one reference count. A change copies the path to one page (at most the list of blocks, one
-//! block and one page), and only as far as an older copy still shares it; otherwise it happens in place.
+//! block and one page, of each one leaf), and only as far as an older copy still shares it; otherwise it happens in place.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::mem;
 
+use crate::leaves::{Leaves, half, small_pair};
 use crate::snapshot::LeaseView;
-use crate::sorted::{Node, Sorted, Sought};
+use crate::sorted::{Sorted, Sought};
 
-/// At most this many pages are in a block.
-const BLOCK: usize = 64;
-/// Dropping a page of entries costs as much as letting go of this many that somebody else holds too.
-const PAGE_EFFORT: usize = 256;
-
-/// Up to 128 consecutive instances in the order of their keys. Never changes: a change makes a new page with a new number.
+/// Up to 256 consecutive instances in the order of their keys, at least one. Never changes: a change makes a new page with a
+/// new number.
 #[derive(Debug)]
 pub struct Page<T = Arc<LeaseView>> {
     number: u64,
-    entries: Node<T>,
+    entries: Leaves<T>,
 }
 
 impl Page {
@@ -27,9 +25,24 @@ impl Page {
         self.number
     }
 
+    /// How many instances there are.
+    pub fn instance_count(&self) -> usize {
+        self.entries.len()
+    }
+
     /// The instances.
-    pub fn instances(&self) -> &[Arc<LeaseView>] {
-        self.entries.items()
+    pub fn instances(&self) -> impl DoubleEndedIterator<Item = &Arc<LeaseView>> {
+        self.entries.iter()
+    }
+
+    /// The same, as runs of up to 32.
+    pub fn runs(&self) -> impl DoubleEndedIterator<Item = &[Arc<LeaseView>]> {
+        self.entries.slices()
+    }
+
+    /// One of them.
+    pub fn instance(&self, at: usize) -> Option<&Arc<LeaseView>> {
+        self.entries.get(at)
     }
 }
 
@@ -48,29 +61,31 @@ pub(crate) struct Place {
     entry: usize,
 }
 
-/// The sequence, with at most `WIDTH` entries in a page.
+/// The sequence, with at most `WIDTH` entries in a page and pages in a block, and at most `LEAF` of them in a leaf.
 #[derive(Debug)]
-pub(crate) struct Pages<T, const WIDTH: usize = 128> {
-    blocks: Arc<Node<Arc<Block<T>>>>,
+pub(crate) struct Pages<T, const WIDTH: usize = 256, const LEAF: usize = 32> {
+    blocks: Arc<Leaves<Arc<Block<T>>>>,
     len: usize,
 }
 
 #[derive(Clone, Debug)]
 struct Block<T> {
-    pages: Node<Arc<Page<T>>>,
+    pages: Leaves<Arc<Page<T>>>,
 }
 
 /// A page stands where its first entry does.
 impl<T: Sorted> Sorted for Arc<Page<T>> {
     fn texts(&self) -> [&str; 3] {
-        self.entries.items()[0].texts()
+        let first = self.entries.first();
+        first.expect("no page is empty").texts()
     }
 }
 
 /// And so does a block.
 impl<T: Sorted> Sorted for Arc<Block<T>> {
     fn texts(&self) -> [&str; 3] {
-        self.pages.items()[0].texts()
+        let first = self.pages.first();
+        first.expect("no block is empty").texts()
     }
 }
 
@@ -95,7 +110,7 @@ impl Edits {
     }
 }
 
-impl<T, const WIDTH: usize> Clone for Pages<T, WIDTH> {
+impl<T, const WIDTH: usize, const LEAF: usize> Clone for Pages<T, WIDTH, LEAF> {
     fn clone(&self) -> Self {
         Self {
             blocks: Arc::clone(&self.blocks),
@@ -104,11 +119,11 @@ impl<T, const WIDTH: usize> Clone for Pages<T, WIDTH> {
     }
 }
 
-impl<T: Sorted, const WIDTH: usize> Pages<T, WIDTH> {
+impl<T: Clone + Sorted, const WIDTH: usize, const LEAF: usize> Pages<T, WIDTH, LEAF> {
     /// Nothing.
     pub(crate) fn new() -> Self {
         Self {
-            blocks: Arc::new(Node::empty()),
+            blocks: Arc::new(Leaves::empty()),
             len: 0,
         }
     }
@@ -120,41 +135,35 @@ impl<T: Sorted, const WIDTH: usize> Pages<T, WIDTH> {
 
     /// How many pages there are.
     pub(crate) fn page_count(&self) -> usize {
-        self.blocks.items().iter().map(|block| block.pages.len()).sum()
+        self.blocks.iter().map(|block| block.pages.len()).sum()
     }
 
     /// All pages, in order.
     pub(crate) fn pages(&self) -> impl Iterator<Item = &Arc<Page<T>>> {
-        self.blocks.items().iter().flat_map(|block| block.pages.items())
+        let blocks = self.blocks.iter();
+        blocks.flat_map(|block| block.pages.iter())
     }
 
     /// The entry at a place that [`seek`](Self::seek) gave.
     pub(crate) fn entry(&self, place: Place) -> Option<&T> {
-        self.page(place)?.entries.items().get(place.entry)
+        self.page(place)?.entries.get(place.entry)
     }
 
     /// The page of a place.
     pub(crate) fn page(&self, place: Place) -> Option<&Arc<Page<T>>> {
-        self.blocks
-            .items()
-            .get(place.block)?
-            .pages
-            .items()
-            .get(place.page)
+        self.blocks.get(place.block)?.pages.get(place.page)
     }
 
     /// The entries from a place on.
     pub(crate) fn iter_from(&self, place: Place) -> impl Iterator<Item = &T> {
-        let pages = self.blocks.items()[place.block.min(self.blocks.len())..]
-            .iter()
-            .enumerate()
-            .flat_map(move |(index, block)| {
-                let skipped = if index == 0 { place.page } else { 0 };
-                block.pages.items().get(skipped..).unwrap_or_default()
-            });
+        let blocks = self.blocks.iter_from(place.block);
+        let pages = blocks.enumerate().flat_map(move |(index, block)| {
+            let skipped = if index == 0 { place.page } else { 0 };
+            block.pages.iter_from(skipped)
+        });
         pages.enumerate().flat_map(move |(index, page)| {
             let skipped = if index == 0 { place.entry } else { 0 };
-            page.entries.items().get(skipped..).unwrap_or_default()
+            page.entries.iter_from(skipped)
         })
     }
 
@@ -175,7 +184,7 @@ impl<T: Sorted, const WIDTH: usize> Pages<T, WIDTH> {
 
     /// The start of the page behind the one of `place`.
     pub(crate) fn next_page(&self, place: Place) -> Place {
-        let block = self.blocks.items().get(place.block);
+        let block = self.blocks.get(place.block);
         let pages = block.map_or(0, |block| block.pages.len());
         let (block, page) = if place.page + 1 < pages {
             (place.block, place.page + 1)
@@ -214,18 +223,15 @@ impl<T: Sorted, const WIDTH: usize> Pages<T, WIDTH> {
     }
 
     /// Puts an entry in its place, replacing one of the same key, which is returned.
-    pub(crate) fn put(&mut self, edits: &mut Edits, entry: T) -> Option<T>
-    where
-        T: Clone,
-    {
+    pub(crate) fn put(&mut self, edits: &mut Edits, entry: T) -> Option<T> {
         let (place, found) = self.locate(&Sought::exactly(entry.texts()));
         if self.blocks.len() == 0 {
             let page = Page {
                 number: edits.number(),
-                entries: Node::of(entry),
+                entries: Leaves::of(entry),
             };
-            let pages = Node::of(Arc::new(page));
-            self.blocks = Arc::new(Node::of(Arc::new(Block { pages })));
+            let pages = Leaves::of(Arc::new(page));
+            self.blocks = Arc::new(Leaves::of(Arc::new(Block { pages })));
             self.len = 1;
             return None;
         }
@@ -233,23 +239,23 @@ impl<T: Sorted, const WIDTH: usize> Pages<T, WIDTH> {
         let block = Arc::make_mut(blocks.item_mut(place.block));
         let page = page_mut(block.pages.item_mut(place.page), edits);
         if found {
-            return Some(page.entries.replace(place.entry, entry));
+            return Some(mem::replace(page.entries.item_mut(place.entry), entry));
         }
         self.len += 1;
-        page.entries.insert(place.entry, entry, WIDTH);
+        page.entries.insert(place.entry, entry, LEAF);
         let rest = (page.entries.len() > WIDTH).then(|| split(&mut page.entries, place.entry));
         if let Some(entries) = rest {
             let number = edits.number();
             let rest = Arc::new(Page { number, entries });
-            block.pages.insert(place.page + 1, rest, BLOCK);
+            block.pages.insert(place.page + 1, rest, LEAF);
         }
-        let rest = (block.pages.len() > BLOCK).then(|| split(&mut block.pages, place.page + 1));
+        let rest = (block.pages.len() > WIDTH).then(|| split(&mut block.pages, place.page + 1));
         let is_first = place.entry == 0;
         if is_first {
             block.pages.renamed(place.page);
         }
         if let Some(pages) = rest {
-            blocks.insert(place.block + 1, Arc::new(Block { pages }), usize::MAX);
+            blocks.insert(place.block + 1, Arc::new(Block { pages }), LEAF);
         }
         if is_first && place.page == 0 {
             blocks.renamed(place.block);
@@ -258,10 +264,7 @@ impl<T: Sorted, const WIDTH: usize> Pages<T, WIDTH> {
     }
 
     /// Takes out the entry of a key.
-    pub(crate) fn remove(&mut self, edits: &mut Edits, sought: &Sought<'_>) -> Option<T>
-    where
-        T: Clone,
-    {
+    pub(crate) fn remove(&mut self, edits: &mut Edits, sought: &Sought<'_>) -> Option<T> {
         let (place, found) = self.locate(sought);
         if !found {
             return None;
@@ -270,22 +273,22 @@ impl<T: Sorted, const WIDTH: usize> Pages<T, WIDTH> {
         let blocks = Arc::make_mut(&mut self.blocks);
         let block = Arc::make_mut(blocks.item_mut(place.block));
         let page = page_mut(block.pages.item_mut(place.page), edits);
-        let removed = page.entries.remove(place.entry);
+        let removed = page.entries.remove(place.entry, LEAF);
         if page.entries.len() == 0 {
-            block.pages.remove(place.page);
+            block.pages.remove(place.page, LEAF);
         } else {
             if place.entry == 0 {
                 block.pages.renamed(place.page);
             }
-            join_pages(&mut block.pages, place.page, WIDTH / 2, edits);
+            Self::join_pages(&mut block.pages, place.page, edits);
         }
         if block.pages.len() == 0 {
-            blocks.remove(place.block);
+            blocks.remove(place.block, LEAF);
         } else {
             if (place.page, place.entry) == (0, 0) {
                 blocks.renamed(place.block);
             }
-            join_blocks(blocks, place.block);
+            Self::join_blocks(blocks, place.block);
         }
         Some(removed)
     }
@@ -296,16 +299,12 @@ impl<T: Sorted, const WIDTH: usize> Pages<T, WIDTH> {
         edits: &mut Edits,
         place: Place,
         mut renewed: impl FnMut(&T) -> Option<T>,
-    ) -> bool
-    where
-        T: Clone,
-    {
+    ) -> bool {
         let Some(page) = self.page(place) else {
             return false;
         };
         let changes: Vec<(usize, T)> = page
             .entries
-            .items()
             .iter()
             .enumerate()
             .filter_map(|(index, entry)| Some((index, renewed(entry)?)))
@@ -317,49 +316,68 @@ impl<T: Sorted, const WIDTH: usize> Pages<T, WIDTH> {
         let block = Arc::make_mut(blocks.item_mut(place.block));
         let page = page_mut(block.pages.item_mut(place.page), edits);
         for (index, entry) in changes {
-            page.entries.replace(index, entry);
+            *page.entries.item_mut(index) = entry;
         }
         true
     }
 
     /// Takes apart what nobody else shares, for as long as there is effort left: one for letting go of something shared,
-    /// [`PAGE_EFFORT`] for dropping a page. True when nothing is left.
+    /// two for dropping an entry. True when nothing is left.
     pub(crate) fn dispose(&mut self, effort: &mut usize) -> bool {
         let Some(blocks) = Arc::get_mut(&mut self.blocks) else {
             *self = Self::new();
             return true;
         };
         while *effort > 0 {
-            let Some(last) = blocks.last_mut() else {
-                return true;
-            };
-            match Arc::get_mut(last).and_then(|block| block.pages.pop()) {
+            let Some(last) = blocks.last_own() else { break };
+            match Arc::get_mut(last).and_then(|block| block.pages.pop_own()) {
                 Some(page) => {
-                    let cost = if Arc::strong_count(&page) == 1 {
-                        PAGE_EFFORT
-                    } else {
-                        1
-                    };
+                    let is_own = Arc::strong_count(&page) == 1;
+                    let cost = if is_own { page.entries.weight() } else { 1 };
                     *effort = effort.saturating_sub(cost);
                 }
                 None => {
-                    blocks.pop();
+                    blocks.pop_own();
                     *effort -= 1;
                 }
             }
         }
-        blocks.len() == 0
+        let is_done = blocks.last_own().is_none();
+        if is_done {
+            *self = Self::new();
+        }
+        is_done
     }
 
     /// The page and the place in it where an entry is or belongs.
     fn locate(&self, sought: &Sought<'_>) -> (Place, bool) {
         let block = self.blocks.partition(sought).saturating_sub(1);
-        let pages = self.blocks.items().get(block).map(|block| &block.pages);
+        let pages = self.blocks.get(block).map(|block| &block.pages);
         let page = pages.map_or(0, |pages| pages.partition(sought).saturating_sub(1));
-        let entries = pages.and_then(|pages| pages.items().get(page));
+        let entries = pages.and_then(|pages| pages.get(page));
         let found = entries.map_or(Err(0), |page| page.entries.search(sought));
         let (Ok(entry) | Err(entry)) = found;
         (Place { block, page, entry }, found.is_ok())
+    }
+
+    /// Joins a page that has become small with its neighbour, if that is small too.
+    fn join_pages(pages: &mut Leaves<Arc<Page<T>>>, at: usize, edits: &mut Edits) {
+        let len = |page| Some(pages.get(page)?.entries.len());
+        if let Some(first) = small_pair(at, WIDTH / 2, len) {
+            let next = pages.remove(first + 1, LEAF);
+            let page = page_mut(pages.item_mut(first), edits);
+            page.entries.append(&next.entries, LEAF);
+        }
+    }
+
+    /// The same for blocks.
+    fn join_blocks(blocks: &mut Leaves<Arc<Block<T>>>, at: usize) {
+        let len = |block| Some(blocks.get(block)?.pages.len());
+        if let Some(first) = small_pair(at, WIDTH / 2, len) {
+            let next = blocks.remove(first + 1, LEAF);
+            let block = Arc::make_mut(blocks.item_mut(first));
+            block.pages.append(&next.pages, LEAF);
+        }
     }
 }
 
@@ -376,38 +394,9 @@ fn page_mut<'a, T: Clone>(page: &'a mut Arc<Page<T>>, edits: &mut Edits) -> &'a 
     page
 }
 
-/// The half behind; but only what lies behind `inserted` when it came last, as it does when keys come in order.
-fn split<E: Sorted>(entries: &mut Node<E>, inserted: usize) -> Node<E> {
-    let at = if inserted + 1 == entries.len() {
-        inserted
-    } else {
-        entries.len() / 2
-    };
-    entries.split_off(at)
-}
-
-/// Joins a page that has become small with its neighbour, if that is small too.
-fn join_pages<T: Clone + Sorted>(pages: &mut Node<Arc<Page<T>>>, at: usize, most: usize, edits: &mut Edits) {
-    let len = |page: usize| pages.items().get(page).map(|page| page.entries.len());
-    let small = |first: usize| (len(first)? + len(first + 1)? <= most).then_some(first);
-    let Some(first) = small(at).or_else(|| small(at.checked_sub(1)?)) else {
-        return;
-    };
-    let next = pages.remove(first + 1);
-    page_mut(pages.item_mut(first), edits)
-        .entries
-        .append(&next.entries);
-}
-
-/// The same for blocks.
-fn join_blocks<T: Clone + Sorted>(blocks: &mut Node<Arc<Block<T>>>, at: usize) {
-    let len = |block: usize| blocks.items().get(block).map(|block| block.pages.len());
-    let small = |first: usize| (len(first)? + len(first + 1)? <= BLOCK / 2).then_some(first);
-    let Some(first) = small(at).or_else(|| small(at.checked_sub(1)?)) else {
-        return;
-    };
-    let next = blocks.remove(first + 1);
-    Arc::make_mut(blocks.item_mut(first)).pages.append(&next.pages);
+/// What is cut off a list that is too long since an entry was put there.
+fn split<E: Clone + Sorted>(entries: &mut Leaves<E>, inserted: usize) -> Leaves<E> {
+    entries.split_off(half(entries.len(), inserted))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use crate::listing::{Address, Index, Lists, listed};
+use crate::listing::{Address, Lists, listed};
 use crate::model::{Action, Instance, InstanceKey, LeaseTerms, Status};
 use crate::pages::{Page, Pages, Place};
 use crate::sorted::Sought;
@@ -87,8 +87,8 @@ pub(crate) struct Frozen {
     pub(crate) reads: Reads,
     pub(crate) applications: usize,
     pub(crate) instances: Pages<Arc<LeaseView>>,
-    pub(crate) ids: Index<Arc<InstanceKey>>,
-    pub(crate) vips: Index<Address>,
+    pub(crate) ids: Pages<Arc<InstanceKey>>,
+    pub(crate) vips: Pages<Address>,
     pub(crate) delta: Pages<Arc<LeaseView>>,
     pub(crate) counts: [usize; 5],
 }

@@ -34,14 +34,14 @@ enum Edge {
     Behind,
 }
 
-/// Entries with the first bytes of their keys. One unbroken sequence of bytes stands for a key: each text with its bytes
+/// Entries with the first `HEAD` bytes of their keys behind what all begin with. One unbroken sequence of bytes stands for a key: each text with its bytes
 /// raised by one, then a zero, so that sequences are ordered as the keys are.
 #[derive(Clone, Debug)]
-pub(crate) struct Node<T> {
+pub(crate) struct Node<T, const HEAD: usize = 8> {
     /// With this all keys begin.
     prefix: Box<[u8]>,
-    /// The eight bytes of each key behind that.
-    heads: Vec<u64>,
+    /// The bytes of each key behind that.
+    heads: Vec<[u8; HEAD]>,
     items: Vec<T>,
 }
 
@@ -102,7 +102,7 @@ impl<'a> Sought<'a> {
     }
 }
 
-impl<T: Sorted> Node<T> {
+impl<T: Sorted, const HEAD: usize> Node<T, HEAD> {
     /// Of one entry.
     pub(crate) fn of(item: T) -> Self {
         let mut node = Self {
@@ -142,11 +142,11 @@ impl<T: Sorted> Node<T> {
     }
 
     /// Puts an entry in its place.
-    pub(crate) fn insert(&mut self, at: usize, item: T, most: usize) {
-        grow(&mut self.items, most);
+    pub(crate) fn insert(&mut self, at: usize, item: T) {
+        grow(&mut self.items);
         self.items.insert(at, item);
         if begins_with(&self.items[at].texts(), 0, &self.prefix).is_eq() {
-            grow(&mut self.heads, most);
+            grow(&mut self.heads);
             self.heads
                 .insert(at, head(&self.items[at].texts(), self.prefix.len(), 0));
         } else {
@@ -158,11 +158,6 @@ impl<T: Sorted> Node<T> {
     pub(crate) fn remove(&mut self, at: usize) -> T {
         self.heads.remove(at);
         self.items.remove(at)
-    }
-
-    /// Puts another entry of the same key there.
-    pub(crate) fn replace(&mut self, at: usize, item: T) -> T {
-        core::mem::replace(&mut self.items[at], item)
     }
 
     /// The key of the entry there has changed.
@@ -206,15 +201,19 @@ impl<T: Sorted> Node<T> {
         self.look_again();
     }
 
-    /// Takes out the last one. What is only taken apart is not looked through.
-    pub(crate) fn pop(&mut self) -> Option<T> {
-        self.heads.pop();
-        self.items.pop()
-    }
-
-    /// The last one.
-    pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
-        self.items.last_mut()
+    /// The same entries, with room for so many more.
+    pub(crate) fn copy(&self, room: usize) -> Self
+    where
+        T: Clone,
+    {
+        let mut copy = Self {
+            prefix: self.prefix.clone(),
+            heads: Vec::with_capacity(self.len() + room),
+            items: Vec::with_capacity(self.len() + room),
+        };
+        copy.heads.extend_from_slice(&self.heads);
+        copy.items.extend_from_slice(&self.items);
+        copy
     }
 
     /// The entries whose heads are those of what is sought; all before them are before it, all behind them behind it.
@@ -261,7 +260,7 @@ impl<T: Sorted> Node<T> {
     }
 }
 
-impl<T> Node<T> {
+impl<T, const HEAD: usize> Node<T, HEAD> {
     /// The entries.
     pub(crate) fn items(&self) -> &[T] {
         &self.items
@@ -271,13 +270,17 @@ impl<T> Node<T> {
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
+
+    /// The entries, to be taken apart: nothing is found any more.
+    pub(crate) fn ruins(&mut self) -> &mut Vec<T> {
+        &mut self.items
+    }
 }
 
 /// Makes room for one more, and for a few, but not for twice as many: there are many lists.
-fn grow<T>(list: &mut Vec<T>, most: usize) {
+fn grow<T>(list: &mut Vec<T>) {
     if list.len() == list.capacity() {
-        let room = most.saturating_sub(list.len()).max(1);
-        list.reserve_exact((list.len() / 8).max(4).min(room));
+        list.reserve_exact((list.len() / 8).max(4));
     }
 }
 
@@ -312,9 +315,9 @@ fn begins_with(texts: &[&str], padding: u8, prefix: &[u8]) -> Ordering {
     }
 }
 
-/// Eight bytes of a key behind the first `skipped`, followed by `padding`, as a number that is ordered as they are.
-fn head(texts: &[&str], mut skipped: usize, padding: u8) -> u64 {
-    let mut head = [padding; 8];
+/// The bytes of a key behind the first `skipped`, followed by `padding`.
+fn head<const HEAD: usize>(texts: &[&str], mut skipped: usize, padding: u8) -> [u8; HEAD] {
+    let mut head = [padding; HEAD];
     let mut filled = 0;
     for text in texts {
         let Some(rest) = text.as_bytes().get(skipped..) else {
@@ -324,13 +327,13 @@ fn head(texts: &[&str], mut skipped: usize, padding: u8) -> u64 {
         skipped = 0;
         for byte in rest.iter().map(|byte| byte + 1).chain([0]) {
             let Some(place) = head.get_mut(filled) else {
-                return u64::from_be_bytes(head);
+                return head;
             };
             *place = byte;
             filled += 1;
         }
     }
-    u64::from_be_bytes(head)
+    head
 }
 
 #[cfg(test)]
@@ -368,7 +371,7 @@ mod tests {
         let mut rng = Rng::new(7);
         for round in 0..30 {
             let mut model: Vec<Key> = Vec::new();
-            let mut node = Node::empty();
+            let mut node = Node::<_>::empty();
             for step in 0..300 {
                 let key = key(&mut rng);
                 let sought = Sought::exactly(key.texts());
@@ -377,7 +380,7 @@ mod tests {
                 match found {
                     Err(at) => {
                         model.insert(at, key);
-                        node.insert(at, model[at].clone(), 128);
+                        node.insert(at, model[at].clone());
                     }
                     Ok(at) if step % 3 == 0 => {
                         model.remove(at);

@@ -71,7 +71,7 @@ pub(super) fn messages(CachedPage { page, encoded }: &CachedPage<Messages>) -> A
     messages
 }
 
-fn encode(views: &[Arc<LeaseView>]) -> Arc<[Encoded]> {
+fn encode<'a>(views: impl Iterator<Item = &'a Arc<LeaseView>>) -> Arc<[Encoded]> {
     let mut messages = Vec::new();
     let mut instances = Vec::new();
     let mut len = 0;

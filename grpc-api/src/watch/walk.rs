@@ -72,7 +72,7 @@ impl Walk {
                 {
                     *messages = pages::messages(page).to_vec().into_iter();
                     *next += 1;
-                    self.told += page.page.instances().len() as u64;
+                    self.told += page.page.instance_count() as u64;
                 }
                 Step {
                     page: messages.next(),

@@ -232,7 +232,7 @@ impl Reading {
     fn page(&mut self) -> Option<Bytes> {
         let page = self.listed.pages().get(self.page)?;
         self.page += 1;
-        self.passed += page.page.instances().len();
+        self.passed += page.page.instance_count();
         let (text, encoded) = pages::events(page);
         self.worked = encoded;
         Some(text)
@@ -247,7 +247,7 @@ impl Reading {
             && looked_at < LOOKED_AT_MAX
             && text.len() < FRAME_BYTES
         {
-            let Some(view) = cached.page.instances().get(self.instance) else {
+            let Some(view) = cached.page.instance(self.instance) else {
                 (self.page, self.instance) = (self.page + 1, 0);
                 continue;
             };

@@ -8,6 +8,7 @@ use eureka_http_api::{Config, Gzip};
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, Read, instance_with};
+use crate::follow::Counted;
 
 const CODECS: [(&str, &str); 4] = [
     ("application/json", "full"),
@@ -18,7 +19,7 @@ const CODECS: [(&str, &str); 4] = [
 
 /// More than two pages of instances in applications that begin and end inside pages.
 fn many(fixture: &Fixture) {
-    for number in 0..300 {
+    for number in 0..700 {
         fixture.register(&format!("APP{}", number / 45), &format!("i{number:03}"));
     }
 }
@@ -94,8 +95,8 @@ fn the_length_is_known_once_all_pages_are() {
         let count: usize = instances
             .map(|app| app["instance"].as_array().unwrap().len())
             .sum();
-        assert_eq!(count, 300);
-        assert_eq!(list["applications"]["apps__hashcode"], "DOWN_1_UP_299_");
+        assert_eq!(count, 700);
+        assert_eq!(list["applications"]["apps__hashcode"], "DOWN_1_UP_699_");
     }
 }
 
@@ -128,7 +129,7 @@ fn readers_of_the_delta_alone_keep_no_old_pages() {
     fetch(&fixture, CODECS[0], "gzip");
     let old: Vec<_> = fixture.registry.snapshot().pages().map(Arc::downgrade).collect();
     for round in 0..2 {
-        for number in 0..300 {
+        for number in 0..700 {
             let status = if round == 0 { "DOWN" } else { "UP" };
             fixture.put(&format!(
                 "apps/APP{}/i{number:03}/status?value={status}",
@@ -204,7 +205,7 @@ fn plain_pages_leave_room_for_compressed_ones() {
 fn forms_that_nobody_asks_for_are_let_go() {
     let fixture = Fixture::new();
     let lasting = json!({"leaseInfo": {"renewalIntervalInSecs": 600, "durationInSecs": 1800}});
-    for number in 0..300 {
+    for number in 0..700 {
         let (app, id) = (format!("APP{}", number / 45), format!("i{number:03}"));
         fixture.post(&app, &instance_with(&app, &id, &lasting));
     }
@@ -227,6 +228,40 @@ fn forms_that_nobody_asks_for_are_let_go() {
     let after_eleven = left_after(2, "UP");
     assert!(after_eleven < xml / 4, "{after_eleven}");
     assert!(!fetch(&fixture, CODECS[2], "identity").len_known);
+}
+
+#[test]
+fn a_page_is_encoded_again_when_another_application_ends_before_it() {
+    let counted = Counted::default();
+    let _recorder = metrics::set_default_local_recorder(&counted);
+    let encoded = || counted.counter("eureka_http_pages_encoded_total");
+    let fixture = Fixture::new();
+    many(&fixture);
+    let check = || {
+        let snapshot = fixture.registry.snapshot();
+        let all: Vec<_> = snapshot.instances().cloned().collect();
+        let written = written(eureka_registry_core::wire::Codec::Json, &snapshot.hash(), &all);
+        assert_eq!(fetch(&fixture, CODECS[0], "identity").text(), written);
+    };
+    check();
+    let pages: Vec<_> = fixture.registry.snapshot().pages().cloned().collect();
+    assert_eq!(encoded(), pages.len() as u64);
+    // The application that ends the first page begins the second one, and then goes from the first.
+    let app = &pages[0].instances().next_back().unwrap().instance.app;
+    assert_eq!(pages[1].instances().next().unwrap().instance.app, *app);
+    for view in pages[0].instances().filter(|view| view.instance.app == *app) {
+        fixture.delete(&format!("apps/{app}/{}", view.instance.id()));
+    }
+    check();
+    assert_eq!(encoded(), pages.len() as u64 + 2);
+    // A change in the last page concerns no other; nor does one in the first.
+    for page in [pages.last(), pages.first()] {
+        let first = &page.unwrap().instances().next().unwrap().instance;
+        fixture.put(&format!("apps/{}/{}/status?value=DOWN", first.app, first.id()));
+        let before = encoded();
+        check();
+        assert_eq!(encoded(), before + 1);
+    }
 }
 
 #[test]

@@ -89,10 +89,10 @@ fn of_strangers_with_the_same_content_there_are_none() {
         .for_each(|number| other.put(view(number, Status::Up, 1)));
     let (one, other) = (one.snapshot(), other.snapshot());
     assert_ne!(
-        one.pages().map(|page| page.instances().len()).collect::<Vec<_>>(),
+        one.pages().map(|page| page.instance_count()).collect::<Vec<_>>(),
         other
             .pages()
-            .map(|page| page.instances().len())
+            .map(|page| page.instance_count())
             .collect::<Vec<_>>(),
         "their pages are cut alike: nothing is tested"
     );
@@ -102,7 +102,7 @@ fn of_strangers_with_the_same_content_there_are_none() {
 #[test]
 fn cost_the_pages_that_changed() {
     let mut mirror = Mirror::new();
-    (0..20_000_u64).for_each(|number| mirror.put(view(number, Status::Up, 1)));
+    (0..40_000_u64).for_each(|number| mirror.put(view(number, Status::Up, 1)));
     let before = mirror.snapshot();
     let opened = |after: &Snapshot| between(before.pages(), after.pages()).1;
     assert!(before.pages().count() > 150);
@@ -126,7 +126,7 @@ fn cost_the_pages_that_changed() {
     }
     let after = mirror.snapshot();
     let (found, opened) = between(before.pages(), after.pages());
-    assert_eq!(found.len(), 102 + page.instances().len());
+    assert_eq!(found.len(), 102 + page.instance_count());
     assert!(opened <= 12, "{opened} pages were looked into");
 }
 
