@@ -22,6 +22,7 @@ mod draft;
 mod error;
 mod json;
 mod list;
+mod plain;
 mod registration;
 mod repair;
 mod replication;

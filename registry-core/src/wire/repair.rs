@@ -219,8 +219,8 @@ fn write_key(key: &InstanceKey, out: &mut Vec<u8>) {
 
 /// Opens an object that begins with a key.
 fn write_names(key: &InstanceKey, out: &mut Vec<u8>) {
-    write_member(r#"{"app":"#, key.app(), out);
-    write_member(r#","id":"#, key.id(), out);
+    write_member(r#"{"app":""#, key.app(), out);
+    write_member(r#","id":""#, key.id(), out);
 }
 
 fn write_entry(entry: &Entry, out: &mut Vec<u8>) {
@@ -272,7 +272,7 @@ fn write_gone(key: &InstanceKey, dirty: i64, ago: Duration, out: &mut Vec<u8>) {
 
 fn write_override(status: Option<Status>, stamp: Option<Stamp>, out: &mut Vec<u8>) {
     if let Some(status) = status {
-        write_member(r#","overridden":"#, status.as_str(), out);
+        write_member(r#","overridden":""#, status.as_str(), out);
     }
     if let Some(stamp) = stamp {
         out.extend_from_slice(br#","stamp":{"at":"#);

@@ -368,14 +368,14 @@ fn write_item(item: &OutgoingItem, out: &mut Vec<u8>) {
             (&*instance.app, instance.id(), instance.last_dirty)
         }
     };
-    write_member(r#"{"appName":"#, app, out);
-    write_member(r#","id":"#, id, out);
+    write_member(r#"{"appName":""#, app, out);
+    write_member(r#","id":""#, id, out);
     if let Some(last_dirty) = last_dirty {
         out.extend_from_slice(br#","lastDirtyTimestamp":"#);
         write_integer(last_dirty, out);
     }
     let status = |status: Status, out: &mut Vec<u8>| {
-        write_member(r#","status":"#, status.as_str(), out);
+        write_member(r#","status":""#, status.as_str(), out);
     };
     let action = match item {
         OutgoingItem::Cancel { .. } => "Cancel",
@@ -389,7 +389,7 @@ fn write_item(item: &OutgoingItem, out: &mut Vec<u8>) {
             ..
         } => {
             if let Some(overridden) = overridden {
-                write_member(r#","overriddenStatus":"#, overridden.as_str(), out);
+                write_member(r#","overriddenStatus":""#, overridden.as_str(), out);
             }
             status(*shown, out);
             "Heartbeat"
@@ -405,7 +405,7 @@ fn write_item(item: &OutgoingItem, out: &mut Vec<u8>) {
             "StatusUpdate"
         }
     };
-    write_member(r#","action":"#, action, out);
+    write_member(r#","action":""#, action, out);
     out.push(b'}');
 }
 
@@ -485,7 +485,7 @@ fn write_xml_answer(answers: &[ItemAnswer], limit: usize, encoded: &mut BatchAns
             let out = &mut encoded.text;
             xml::end_line(2, out);
             xml::write_tag(b"<", ANSWER, out);
-            xml::write_element(3, "statusCode", &answer.status.to_string(), out);
+            xml::write_element(3, xml::tag!("statusCode"), &answer.status.to_string(), out);
             if let Some(view) = newer {
                 xml::end_line(3, out);
                 out.extend_from_slice(b"<responseEntity>");

@@ -54,7 +54,12 @@ impl StatusPage {
             out.extend_from_slice(b"</instanceInfo>");
         }
         if let Some(healthy) = self.healthy {
-            xml::write_element(1, "healthy", if healthy { "true" } else { "false" }, out);
+            xml::write_element(
+                1,
+                xml::tag!("healthy"),
+                if healthy { "true" } else { "false" },
+                out,
+            );
         }
         xml::end_line(0, out);
         out.extend_from_slice(b"</com.netflix.eureka.util.StatusInfo>");
@@ -78,7 +83,8 @@ fn write_xml_pairs(element: &str, pairs: &[(&'static str, String)], out: &mut Ve
     xml::end_line(1, out);
     xml::write_tag(b"<", element, out);
     for (name, value) in pairs {
-        xml::write_element(2, name, value, out);
+        xml::end_line(2, out);
+        xml::write_named_element(name, value, out);
     }
     xml::end_line(1, out);
     xml::write_tag(b"</", element, out);

@@ -13,4 +13,4 @@ pub(super) use list::{
     write_tail,
 };
 pub(super) use read::read_wrapped_instance;
-pub(super) use text::{end_line, write_element, write_tag};
+pub(super) use text::{Tag, end_line, tag, write_element, write_named_element, write_tag};

@@ -1,6 +1,6 @@
 //! Instances as JSON: every field in the place where Java's encoders have it.
 
-use super::text::{write_integer, write_member, write_string};
+use super::text::{write_integer, write_member, write_string, write_word};
 use crate::model::{DataCenter, Instance, LeaseTerms, Metadata, Port};
 use crate::snapshot::{LeaseTimes, LeaseView};
 
@@ -14,23 +14,23 @@ pub(in crate::wire) fn write_wrapped_instance(view: &LeaseView, out: &mut Vec<u8
 /// Appends an instance with all fields, unwrapped as batches have it.
 pub(in crate::wire) fn write_instance(view: &LeaseView, out: &mut Vec<u8>) {
     write_fields(view, out);
-    write_member(r#","actionType":"#, view.action.as_str(), out);
-    write_optional(r#","asgName":"#, view.instance.asg_name.as_deref(), out);
+    write_word(r#","actionType":""#, view.action.as_str(), out);
+    write_optional(r#","asgName":""#, view.instance.asg_name.as_deref(), out);
     out.push(b'}');
 }
 
 /// Appends the server's own instance as its status page has it: nothing was ever done to it.
 pub(in crate::wire) fn write_status_page_instance(view: &LeaseView, out: &mut Vec<u8>) {
     write_fields(view, out);
-    write_optional(r#","asgName":"#, view.instance.asg_name.as_deref(), out);
+    write_optional(r#","asgName":""#, view.instance.asg_name.as_deref(), out);
     out.push(b'}');
 }
 
 fn write_fields(view: &LeaseView, out: &mut Vec<u8>) {
     let instance = &*view.instance;
     write_names(instance, out);
-    write_member(
-        r#","overriddenStatus":"#,
+    write_word(
+        r#","overriddenStatus":""#,
         instance.overridden_status.as_str(),
         out,
     );
@@ -47,7 +47,7 @@ fn write_fields(view: &LeaseView, out: &mut Vec<u8>) {
     }
     write_texts(instance, out);
     let coordinating = if view.coordinating { "true" } else { "false" };
-    write_member(r#","isCoordinatingDiscoveryServer":"#, coordinating, out);
+    write_word(r#","isCoordinatingDiscoveryServer":""#, coordinating, out);
     out.extend_from_slice(br#","lastUpdatedTimestamp":""#);
     write_integer(view.last_updated.0, out);
     out.push(b'"');
@@ -57,26 +57,30 @@ fn write_fields(view: &LeaseView, out: &mut Vec<u8>) {
 fn write_names(instance: &Instance, out: &mut Vec<u8>) {
     out.push(b'{');
     if let Some(id) = &instance.instance_id {
-        write_member(r#""instanceId":"#, id, out);
+        write_member(r#""instanceId":""#, id, out);
         out.push(b',');
     }
-    write_member(r#""hostName":"#, &instance.host_name, out);
-    write_member(r#","app":"#, &instance.app, out);
-    write_member(r#","ipAddr":"#, &instance.ip_address, out);
-    write_optional(r#","sid":"#, instance.sid.as_deref(), out);
-    write_member(r#","status":"#, instance.status.as_str(), out);
+    write_member(r#""hostName":""#, &instance.host_name, out);
+    write_member(r#","app":""#, &instance.app, out);
+    write_member(r#","ipAddr":""#, &instance.ip_address, out);
+    write_optional(r#","sid":""#, instance.sid.as_deref(), out);
+    write_word(r#","status":""#, instance.status.as_str(), out);
 }
 
 fn write_texts(instance: &Instance, out: &mut Vec<u8>) {
-    write_optional(r#","appGroupName":"#, instance.app_group.as_deref(), out);
-    write_optional(r#","homePageUrl":"#, instance.home_page_url.as_deref(), out);
-    write_optional(r#","statusPageUrl":"#, instance.status_page_url.as_deref(), out);
-    write_optional(r#","healthCheckUrl":"#, instance.health_check_url.as_deref(), out);
-    let secure_health_check_url = instance.secure_health_check_url.as_deref();
-    write_optional(r#","secureHealthCheckUrl":"#, secure_health_check_url, out);
-    write_optional(r#","vipAddress":"#, instance.vip_address.as_deref(), out);
+    write_optional(r#","appGroupName":""#, instance.app_group.as_deref(), out);
+    write_optional(r#","homePageUrl":""#, instance.home_page_url.as_deref(), out);
+    write_optional(r#","statusPageUrl":""#, instance.status_page_url.as_deref(), out);
     write_optional(
-        r#","secureVipAddress":"#,
+        r#","healthCheckUrl":""#,
+        instance.health_check_url.as_deref(),
+        out,
+    );
+    let secure_health_check_url = instance.secure_health_check_url.as_deref();
+    write_optional(r#","secureHealthCheckUrl":""#, secure_health_check_url, out);
+    write_optional(r#","vipAddress":""#, instance.vip_address.as_deref(), out);
+    write_optional(
+        r#","secureVipAddress":""#,
         instance.secure_vip_address.as_deref(),
         out,
     );
@@ -102,7 +106,7 @@ pub(in crate::wire) fn write_reported(instance: &Instance, out: &mut Vec<u8>) {
     write_map(&instance.metadata, |_| true, out);
     write_texts(instance, out);
     write_last_dirty(instance, out);
-    write_optional(r#","asgName":"#, instance.asg_name.as_deref(), out);
+    write_optional(r#","asgName":""#, instance.asg_name.as_deref(), out);
     out.push(b'}');
 }
 
@@ -111,24 +115,24 @@ pub(super) fn write_compact_instance(view: &LeaseView, out: &mut Vec<u8>) {
     let instance = &*view.instance;
     out.push(b'{');
     if let Some(id) = &instance.instance_id {
-        write_member(r#""instanceId":"#, id, out);
+        write_member(r#""instanceId":""#, id, out);
         out.push(b',');
     }
-    write_member(r#""app":"#, &instance.app, out);
-    write_member(r#","ipAddr":"#, &instance.ip_address, out);
-    write_optional(r#","vipAddress":"#, instance.vip_address.as_deref(), out);
+    write_member(r#""app":""#, &instance.app, out);
+    write_member(r#","ipAddr":""#, &instance.ip_address, out);
+    write_optional(r#","vipAddress":""#, instance.vip_address.as_deref(), out);
     write_optional(
-        r#","secureVipAddress":"#,
+        r#","secureVipAddress":""#,
         instance.secure_vip_address.as_deref(),
         out,
     );
     write_data_center(&instance.data_center, is_compact_machine_key, out);
-    write_member(r#","hostName":"#, &instance.host_name, out);
-    write_member(r#","status":"#, instance.status.as_str(), out);
+    write_member(r#","hostName":""#, &instance.host_name, out);
+    write_word(r#","status":""#, instance.status.as_str(), out);
     out.extend_from_slice(br#","lastUpdatedTimestamp":"#);
     write_integer(view.last_updated.0, out);
-    write_member(r#","actionType":"#, view.action.as_str(), out);
-    write_optional(r#","asgName":"#, instance.asg_name.as_deref(), out);
+    write_word(r#","actionType":""#, view.action.as_str(), out);
+    write_optional(r#","asgName":""#, instance.asg_name.as_deref(), out);
     write_ports(instance, out);
     out.push(b'}');
 }
@@ -141,6 +145,7 @@ pub(in crate::wire) fn is_compact_machine_key(key: &str) -> bool {
     )
 }
 
+#[inline(always)]
 fn write_optional(start: &str, text: Option<&str>, out: &mut Vec<u8>) {
     if let Some(text) = text {
         write_member(start, text, out);
@@ -152,14 +157,15 @@ fn write_ports(instance: &Instance, out: &mut Vec<u8>) {
     write_port(r#","securePort":{"$":"#, instance.secure_port, out);
 }
 
+#[inline(always)]
 fn write_port(start: &str, port: Port, out: &mut Vec<u8>) {
     out.extend_from_slice(start.as_bytes());
     write_integer(port.number, out);
-    out.extend_from_slice(if port.enabled {
-        br#","@enabled":"true"}"#
+    if port.enabled {
+        out.extend_from_slice(br#","@enabled":"true"}"#);
     } else {
-        br#","@enabled":"false"}"#
-    });
+        out.extend_from_slice(br#","@enabled":"false"}"#);
+    }
 }
 
 fn write_data_center(data_center: &DataCenter, keep: fn(&str) -> bool, out: &mut Vec<u8>) {
@@ -170,8 +176,8 @@ fn write_data_center(data_center: &DataCenter, keep: fn(&str) -> bool, out: &mut
             write_map(machine, keep, out);
         }
         DataCenter::MyOwn | DataCenter::Netflix => {
-            out.extend_from_slice(br#""com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo","name":"#);
-            write_string(data_center.as_str(), out);
+            let start = r#""com.netflix.appinfo.InstanceInfo$DefaultDataCenterInfo","name":""#;
+            write_word(start, data_center.as_str(), out);
         }
     }
     out.push(b'}');

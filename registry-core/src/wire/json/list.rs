@@ -11,8 +11,8 @@ use crate::snapshot::LeaseView;
 use crate::wire::{Applications, Boundary, Codec, DecodeError, Dialect, ListFrame};
 
 pub(in crate::wire) fn write_head(frame: &ListFrame<'_>, out: &mut Vec<u8>) {
-    write_member(r#"{"applications":{"versions__delta":"#, frame.version, out);
-    write_member(r#","apps__hashcode":"#, frame.hash, out);
+    write_member(r#"{"applications":{"versions__delta":""#, frame.version, out);
+    write_member(r#","apps__hashcode":""#, frame.hash, out);
     out.extend_from_slice(br#","application":["#);
 }
 
@@ -34,7 +34,7 @@ pub(in crate::wire) fn write_run(
         Boundary::SameApplication => out.push(b','),
     }
     if boundary != Boundary::SameApplication {
-        write_member(r#"{"name":"#, app, out);
+        write_member(r#"{"name":""#, app, out);
         out.extend_from_slice(br#","instance":["#);
     }
     write_instances(codec, instances, out);
@@ -51,8 +51,8 @@ pub(in crate::wire) fn write_compact_tail(frame: &ListFrame<'_>, empty: bool, ou
         out.extend_from_slice(br#","registeredApplicationsEmpty":"#);
         out.extend_from_slice(told);
     }
-    write_member(r#","versions__delta":"#, frame.version, out);
-    write_member(r#","apps__hashcode":"#, frame.hash, out);
+    write_member(r#","versions__delta":""#, frame.version, out);
+    write_member(r#","apps__hashcode":""#, frame.hash, out);
     out.extend_from_slice(b"}}");
 }
 
@@ -62,7 +62,7 @@ pub(in crate::wire) fn write_application<'a>(
     instances: impl IntoIterator<Item = &'a Arc<LeaseView>>,
     out: &mut Vec<u8>,
 ) {
-    write_member(r#"{"application":{"name":"#, name, out);
+    write_member(r#"{"application":{"name":""#, name, out);
     out.extend_from_slice(br#","instance":["#);
     write_instances(codec, instances, out);
     out.extend_from_slice(b"]}}");

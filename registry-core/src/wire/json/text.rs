@@ -1,10 +1,44 @@
 //! Strings and numbers, as Jackson writes them.
 
-/// Appends a string with its quotes. Everything but quotes, backslashes and control characters stands for itself.
+use crate::wire::plain;
+
+/// Appends a string with its quotes.
 pub(in crate::wire) fn write_string(text: &str, out: &mut Vec<u8>) {
-    let bytes = text.as_bytes();
-    let mut clean = 0;
     out.push(b'"');
+    write_text(text, out);
+}
+
+/// Appends `start`, which ends in a member's name, colon and quote, and the rest of the string. In line, so that the
+/// compiler knows how long `start` is: to append that takes a few instructions then.
+#[inline(always)]
+pub(in crate::wire) fn write_member(start: &str, text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(start.as_bytes());
+    write_text(text, out);
+}
+
+/// The same for a text that we chose, and in which nothing has to be escaped.
+#[inline(always)]
+pub(super) fn write_word(start: &str, word: &'static str, out: &mut Vec<u8>) {
+    out.extend_from_slice(start.as_bytes());
+    out.extend_from_slice(word.as_bytes());
+    out.push(b'"');
+}
+
+/// Appends a text with the quote behind it. Everything but quotes, backslashes and control characters stands for itself.
+fn write_text(text: &str, out: &mut Vec<u8>) {
+    let bytes = text.as_bytes();
+    if plain::has(bytes, |byte| (byte < b' ') | (byte == b'"') | (byte == b'\\')) {
+        write_escaped(bytes, out);
+    } else {
+        out.extend_from_slice(bytes);
+    }
+    out.push(b'"');
+}
+
+#[cold]
+#[inline(never)]
+fn write_escaped(bytes: &[u8], out: &mut Vec<u8>) {
+    let mut clean = 0;
     loop {
         let index = special(bytes, clean);
         out.extend_from_slice(&bytes[clean..index]);
@@ -18,7 +52,6 @@ pub(in crate::wire) fn write_string(text: &str, out: &mut Vec<u8>) {
         }
         clean = index + 1;
     }
-    out.push(b'"');
 }
 
 /// Where the first quote, backslash or control character stands at `from` or behind, or the end: eight bytes at a time.
@@ -46,12 +79,6 @@ const fn specials(word: u64) -> u64 {
     let is_quote = quote.wrapping_sub(ONES) & !quote;
     let is_backslash = backslash.wrapping_sub(ONES) & !backslash;
     (below_space | is_quote | is_backslash) & (ONES << 7)
-}
-
-/// Appends `start`, which ends in a member's name and colon, and the string.
-pub(in crate::wire) fn write_member(start: &str, text: &str, out: &mut Vec<u8>) {
-    out.extend_from_slice(start.as_bytes());
-    write_string(text, out);
 }
 
 /// Appends a whole number.

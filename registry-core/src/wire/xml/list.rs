@@ -5,15 +5,15 @@ use std::sync::Arc;
 use super::cursor::Cursor;
 use super::instance::{write_compact_instance, write_instance};
 use super::read::read_instance;
-use super::text::{end_line, write_element, write_inline_element};
+use super::text::{end_line, tag, write_element, write_inline_element};
 use crate::model::upper;
 use crate::snapshot::LeaseView;
 use crate::wire::{Applications, Boundary, Codec, DecodeError, Dialect, ListFrame};
 
 pub(in crate::wire) fn write_head(frame: &ListFrame<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(b"<applications>");
-    write_element(1, "versions__delta", frame.version, out);
-    write_element(1, "apps__hashcode", frame.hash, out);
+    write_element(1, tag!("versions__delta"), frame.version, out);
+    write_element(1, tag!("apps__hashcode"), frame.hash, out);
 }
 
 pub(in crate::wire) fn write_compact_head(out: &mut Vec<u8>) {
@@ -35,11 +35,11 @@ pub(in crate::wire) fn write_run(
     if boundary != Boundary::SameApplication {
         if compact {
             out.extend_from_slice(b"<application>");
-            write_inline_element("name", app, out);
+            write_inline_element(tag!("name"), app, out);
         } else {
             end_line(1, out);
             out.extend_from_slice(b"<application>");
-            write_element(2, "name", app, out);
+            write_element(2, tag!("name"), app, out);
         }
     }
     for view in instances {
@@ -64,10 +64,10 @@ pub(in crate::wire) fn write_compact_tail(frame: &ListFrame<'_>, empty: bool, ou
     }
     if frame.tell_empty {
         let told = if empty { "true" } else { "false" };
-        write_inline_element("registeredApplicationsEmpty", told, out);
+        write_inline_element(tag!("registeredApplicationsEmpty"), told, out);
     }
-    write_inline_element("versions__delta", frame.version, out);
-    write_inline_element("apps__hashcode", frame.hash, out);
+    write_inline_element(tag!("versions__delta"), frame.version, out);
+    write_inline_element(tag!("apps__hashcode"), frame.hash, out);
     out.extend_from_slice(b"</applications>");
 }
 
@@ -79,13 +79,13 @@ pub(in crate::wire) fn write_application<'a>(
 ) {
     out.extend_from_slice(b"<application>");
     if is_compact(codec) {
-        write_inline_element("name", name, out);
+        write_inline_element(tag!("name"), name, out);
         for view in instances {
             write_compact_instance(view, out);
         }
         out.extend_from_slice(b"</application>");
     } else {
-        write_element(1, "name", name, out);
+        write_element(1, tag!("name"), name, out);
         for view in instances {
             write_instance(view, 1, out);
         }

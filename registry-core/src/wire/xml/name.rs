@@ -4,8 +4,26 @@
 //! More is escaped than `XStream` would: a colon (readers that know name spaces refuse an unknown prefix) and letters
 //! that only the fifth edition of XML 1.0 allows in names. `XStream` reads these escapes like any other.
 
+use crate::wire::plain;
+
 /// Appends the element name of a key. The empty key has none.
 pub(super) fn write_name(key: &str, out: &mut Vec<u8>) {
+    if key.starts_with(|first: char| first.is_ascii_alphabetic()) && !plain::has(key.as_bytes(), needs_escape)
+    {
+        out.extend_from_slice(key.as_bytes());
+    } else {
+        write_escaped(key, out);
+    }
+}
+
+/// Whether a byte behind the first one may have to be escaped.
+fn needs_escape(byte: u8) -> bool {
+    let letter = (byte | 0x20).wrapping_sub(b'a') < 26;
+    let digit = byte.wrapping_sub(b'0') < 10;
+    !(letter | digit | (byte == b'-') | (byte == b'.'))
+}
+
+fn write_escaped(key: &str, out: &mut Vec<u8>) {
     let mut units = [0; 2];
     for (index, c) in key.chars().enumerate() {
         match c {

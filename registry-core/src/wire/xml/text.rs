@@ -1,9 +1,29 @@
 //! Text, elements and indentation, as `XStream` writes them.
 
+use crate::wire::plain;
+
 /// Appends text. Markup and both quotes become entities, a carriage return a reference (a parser would drop it), and
 /// what XML 1.0 does not allow at all becomes U+FFFD: Java writes a reference there that no parser takes.
 pub(super) fn write_text(text: &str, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
+    if plain::has(bytes, |byte| {
+        (byte < b' ')
+            | (byte == b'&')
+            | (byte == b'<')
+            | (byte == b'>')
+            | (byte == b'"')
+            | (byte == b'\'')
+            | (byte == 0xef)
+    }) {
+        write_escaped(bytes, out);
+    } else {
+        out.extend_from_slice(bytes);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn write_escaped(bytes: &[u8], out: &mut Vec<u8>) {
     let mut clean = 0;
     let mut index = 0;
     while index < bytes.len() {
@@ -33,14 +53,50 @@ pub(super) fn write_text(text: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(&bytes[clean..]);
 }
 
-/// Appends `<name>text</name>` on a line of its own.
-pub(in crate::wire) fn write_element(level: usize, name: &str, text: &str, out: &mut Vec<u8>) {
-    end_line(level, out);
-    write_inline_element(name, text, out);
+/// The tags of an element as two texts, which the compiler puts together: see [`tag!`].
+#[derive(Clone, Copy)]
+pub(in crate::wire) struct Tag {
+    pub(in crate::wire) start: &'static str,
+    pub(in crate::wire) end: &'static str,
 }
 
-/// Appends `<name>text</name>`.
-pub(super) fn write_inline_element(name: &str, text: &str, out: &mut Vec<u8>) {
+/// The tags of an element by its name.
+macro_rules! tag {
+    ($name:literal) => {
+        $crate::wire::xml::Tag {
+            start: concat!("<", $name, ">"),
+            end: concat!("</", $name, ">"),
+        }
+    };
+}
+pub(in crate::wire) use tag;
+
+/// Appends `<name>text</name>` on a line of its own.
+#[inline(always)]
+pub(in crate::wire) fn write_element(level: usize, tag: Tag, text: &str, out: &mut Vec<u8>) {
+    end_line(level, out);
+    write_inline_element(tag, text, out);
+}
+
+/// Appends `<name>text</name>`. In line, so that the lengths of the tags are known.
+#[inline(always)]
+pub(super) fn write_inline_element(tag: Tag, text: &str, out: &mut Vec<u8>) {
+    out.extend_from_slice(tag.start.as_bytes());
+    write_text(text, out);
+    out.extend_from_slice(tag.end.as_bytes());
+}
+
+/// The same on a line of its own for a text that we chose, and in which nothing has to be escaped.
+#[inline(always)]
+pub(super) fn write_word(level: usize, tag: Tag, word: &'static str, out: &mut Vec<u8>) {
+    end_line(level, out);
+    out.extend_from_slice(tag.start.as_bytes());
+    out.extend_from_slice(word.as_bytes());
+    out.extend_from_slice(tag.end.as_bytes());
+}
+
+/// Appends `<name>text</name>` where the name is not known before.
+pub(in crate::wire) fn write_named_element(name: &str, text: &str, out: &mut Vec<u8>) {
     write_tag(b"<", name, out);
     write_text(text, out);
     write_tag(b"</", name, out);
@@ -53,10 +109,14 @@ pub(in crate::wire) fn write_tag(start: &[u8], name: &str, out: &mut Vec<u8>) {
     out.push(b'>');
 }
 
-/// Appends a line break and two blanks per level.
+/// Appends a line break and two blanks per level, of which there are at most seven.
+#[inline(always)]
 pub(in crate::wire) fn end_line(level: usize, out: &mut Vec<u8>) {
-    const BREAK: &[u8] = b"\n                    ";
-    out.extend_from_slice(&BREAK[..=2 * level]);
+    // A known number of bytes, of which some are taken back, is quicker than a number that has to be looked at.
+    const BREAK: &[u8; 16] = b"\n               ";
+    let start = out.len();
+    out.extend_from_slice(BREAK);
+    out.truncate(start + 1 + 2 * level);
 }
 
 /// U+FFFD

@@ -110,6 +110,34 @@ fn json_escapes_like_jackson() {
 }
 
 #[test]
+fn one_odd_character_is_escaped_wherever_it_stands() {
+    for (odd, in_json, in_xml) in [
+        ('"', r#"\""#, "&quot;"),
+        ('\\', r"\\", "\\"),
+        ('&', "&", "&amp;"),
+        ('<', "<", "&lt;"),
+        ('>', ">", "&gt;"),
+        ('\'', "'", "&apos;"),
+        ('\r', r"\r", "&#xd;"),
+        ('\u{1f}', r"\u001F", "\u{fffd}"),
+        ('\u{fffe}', "\u{fffe}", "\u{fffd}"),
+        ('\u{f000}', "\u{f000}", "\u{f000}"),
+    ] {
+        for len in [0, 2, 5, 11, 40] {
+            for place in 0..=len {
+                let plain =
+                    |middle: &str| format!("{}{middle}{}", "a".repeat(place), "a".repeat(len - place));
+                let view = with_metadata(&[("k", &plain(odd.encode_utf8(&mut [0; 4])))]);
+                let json = text(&view, Format::Json, false);
+                assert!(json.contains(&format!(r#""k":"{}""#, plain(in_json))), "{json}");
+                let xml = text(&view, Format::Xml, false);
+                assert!(xml.contains(&format!("<k>{}</k>", plain(in_xml))), "{xml}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_single_instance_in_xml_hides_what_version_1_did_not_know() {
     for (status, shown) in [
         (Status::Up, "UP"),
