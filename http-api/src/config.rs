@@ -160,7 +160,7 @@ impl Config {
             gzip: Gzip::Asked,
             allow: Allow::Full,
             feed_kept: 4096,
-            gzip_level: 4,
+            gzip_level: 5,
             update_interval: Duration::ZERO,
             rate_limits: RateLimits::default(),
             dialect: Dialect::Lenient,

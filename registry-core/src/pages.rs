@@ -11,7 +11,7 @@ use crate::leaves::{Leaves, half, small_pair};
 use crate::snapshot::LeaseView;
 use crate::sorted::{Sorted, Sought};
 
-/// Up to 256 consecutive instances in the order of their keys, at least one. Never changes: a change makes a new page with a
+/// Up to 320 consecutive instances in the order of their keys, at least one. Never changes: a change makes a new page with a
 /// new number.
 #[derive(Debug)]
 pub struct Page<T = Arc<LeaseView>> {
@@ -63,7 +63,7 @@ pub(crate) struct Place {
 
 /// The sequence, with at most `WIDTH` entries in a page and pages in a block, and at most `LEAF` of them in a leaf.
 #[derive(Debug)]
-pub(crate) struct Pages<T, const WIDTH: usize = 256, const LEAF: usize = 32> {
+pub(crate) struct Pages<T, const WIDTH: usize = 320, const LEAF: usize = 32> {
     blocks: Arc<Leaves<Arc<Block<T>>>>,
     len: usize,
 }

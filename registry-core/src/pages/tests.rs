@@ -9,10 +9,10 @@ use super::{Edits, Page, Place};
 use crate::rng::Rng;
 use crate::sorted::{Sorted, Sought};
 
-const WIDTH: usize = 256;
+const WIDTH: usize = 320;
 const LEAF: usize = 32;
 
-type Pages<const WIDTH: usize = 256, const LEAF: usize = 32> = super::Pages<Number, WIDTH, LEAF>;
+type Pages<const WIDTH: usize = 320, const LEAF: usize = 32> = super::Pages<Number, WIDTH, LEAF>;
 
 /// A number and its digits, by which it is sorted.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -109,7 +109,7 @@ fn lists_of_many_pages_are_a_sorted_map_and_old_ones_stay() {
             assert!(
                 snapshot
                     .pages()
-                    .all(|page| (1..=256).contains(&page.instance_count()))
+                    .all(|page| (1..=320).contains(&page.instance_count()))
             );
             kept.push((snapshot, now));
         }

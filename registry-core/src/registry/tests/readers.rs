@@ -175,10 +175,10 @@ fn texts_are_in_memory_once() {
 fn who_has_gone_is_nobodys_neighbour() {
     let mut bench = Bench::new(Config::default());
     for id in 0..10 {
-        bench.register(Client, named("a", &id.to_string()));
+        bench.register(Client, named("a", &format!("{id}")));
     }
     for id in 0..10 {
-        let key = InstanceKey::new("A", &id.to_string());
+        let key = InstanceKey::new("A", &format!("{id}"));
         bench.registry.cancel(bench.now, Client, &key);
         bench.register(Client, named("a", &format!("new-{id}")));
         assert_eq!(bench.registry.stats().instances, 10);

@@ -245,7 +245,7 @@ pub const KEYS: &[Key] = &[
     Key {
         name: "responses.gzip-level",
         kind: Kind::Count,
-        default: "4",
+        default: "5",
         java: None,
         netflix: None,
         doc: "Effort of compression, 1 (fast) to 9 (small).",
