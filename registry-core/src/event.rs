@@ -9,7 +9,7 @@ use crate::model::{Instance, InstanceKey};
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A command took effect, also a renewal.
+    /// A command took effect, also a renewal (behind a lock only if the sink `hears_renewals`).
     Applied {
         /// Position among all events of this boot, from 1 without gaps.
         seq: u64,

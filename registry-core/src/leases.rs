@@ -80,7 +80,8 @@ impl App {
     }
 }
 
-/// In place, and not behind a pointer that would be one more cache line to wait for.
+/// In place, and not behind a pointer that would be one more cache line to wait for. The place of a lease that has gone is kept for
+/// one that comes, until the process ends.
 #[derive(Debug)]
 enum Entry {
     Free(Option<Slot>),

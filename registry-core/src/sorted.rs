@@ -34,8 +34,8 @@ enum Edge {
     Behind,
 }
 
-/// Entries with the first `HEAD` bytes of their keys behind what all begin with. One unbroken sequence of bytes stands for a key: each text with its bytes
-/// raised by one, then a zero, so that sequences are ordered as the keys are.
+/// Entries with the first `HEAD` bytes of their keys behind what all begin with. One unbroken sequence of bytes stands for a
+/// key: each text with its bytes raised by one, then a zero, so that sequences are ordered as the keys are.
 #[derive(Clone, Debug)]
 pub(crate) struct Node<T, const HEAD: usize = 8> {
     /// With this all keys begin.

@@ -1,4 +1,4 @@
-//! HTTP: the listeners, the layers around REST and gRPC, and the routes that only the server has.
+//! HTTP: the listeners, the stack around REST and gRPC, and the routes that only the server has.
 
 mod body;
 mod connection;

@@ -113,14 +113,14 @@ mod tests {
             registry.register(now, Origin::Client, Arc::new(instance), Duration::ZERO);
             registry.snapshot(now)
         };
-        let snapshot = (0..600)
+        let snapshot = (0..900)
             .map(|id| register(&mut registry, id))
             .last()
-            .expect("600");
+            .expect("900");
         let cache = PageCache::<()>::default();
         let first = cache.pages(snapshot.clone(), || ());
         assert!(Arc::ptr_eq(&first, &cache.pages(snapshot, || ())));
-        let second = cache.pages(register(&mut registry, 600), || ());
+        let second = cache.pages(register(&mut registry, 900), || ());
         let pages = second.pages().len();
         let shared = first.pages().iter().zip(second.pages());
         let shared = shared.filter(|(one, other)| Arc::ptr_eq(one, other)).count();
@@ -129,7 +129,7 @@ mod tests {
             (pages - 1, true),
             "all but the one that changed"
         );
-        assert_eq!(second.snapshot().len(), 601);
+        assert_eq!(second.snapshot().len(), 901);
         let page = Arc::downgrade(&second.pages()[0]);
         drop((first, second));
         assert!(page.upgrade().is_none());

@@ -183,7 +183,7 @@ impl Drop for Serving {
     }
 }
 
-/// Passes the requests of one connection to the stack that all share.
+/// Passes the requests of one connection to its copy of the stack.
 #[derive(Debug)]
 struct ConnectionService<S> {
     /// The connection's own: a copy for each request would be a dozen counts that all processors share.
@@ -205,7 +205,7 @@ where
         let serving = Serving::begin(&self.activity);
         sender::note(&mut request, self.remote);
         Answering {
-            // Always ready, as `stack` promises.
+            // Always ready, as `Stack` promises.
             inner: self.stack.borrow_mut().call(request),
             serving: Some(serving),
         }

@@ -164,7 +164,7 @@ pin_project! {
     pub struct Received<B> {
         #[pin]
         body: B,
-        // What the layers know of its request.
+        // What the stack knows of its request.
         pub(super) work: Work,
         account: Option<Arc<Account>>,
         call: Option<Box<Call>>,

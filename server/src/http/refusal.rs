@@ -1,4 +1,4 @@
-//! What the layers answer when they let a request go no further: the one place where that is chosen, for both interfaces.
+//! What the stack answers when it lets a request go no further: the one place where that is chosen, for both interfaces.
 
 use std::time::Duration;
 

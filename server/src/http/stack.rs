@@ -134,7 +134,8 @@ where
             // Only what is admitted is received, in time and within the common limit.
             passing.intake = Intake::of(&gate.front, request.body_mut());
             let mut request = Some(request);
-            // Nothing that panics takes the connection with it.
+            // Nothing that panics takes the connection with it. What it leaves behind is whole: locks know no poison, and the registry
+            // changes nothing before it has checked everything.
             let made = catch_unwind(AssertUnwindSafe(|| {
                 passing.inner = request.take().map(|request| inner.call(request));
             }));

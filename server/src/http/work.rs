@@ -55,7 +55,7 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// The work of a request at an address that `speaks` so. Found out once for each request: the layers hand it on.
+    /// The work of a request at an address that `speaks` so. Found out once for each request: the stack hands it on.
     pub(super) fn of<B>(request: &Request<B>, speaks: Speaks) -> Self {
         let path = request.uri().path();
         if speaks.is_grpc(request) {
