@@ -11,6 +11,9 @@ use crate::leaves::{Leaves, half, small_pair};
 use crate::snapshot::LeaseView;
 use crate::sorted::{Sorted, Sought};
 
+/// At most this many instances are in a page.
+pub(crate) const FULL_PAGE: usize = 320;
+
 /// Up to 320 consecutive instances in the order of their keys, at least one. Never changes: a change makes a new page with a
 /// new number.
 #[derive(Debug)]
@@ -63,7 +66,7 @@ pub(crate) struct Place {
 
 /// The sequence, with at most `WIDTH` entries in a page and pages in a block, and at most `LEAF` of them in a leaf.
 #[derive(Debug)]
-pub(crate) struct Pages<T, const WIDTH: usize = 320, const LEAF: usize = 32> {
+pub(crate) struct Pages<T, const WIDTH: usize = FULL_PAGE, const LEAF: usize = 32> {
     blocks: Arc<Leaves<Arc<Block<T>>>>,
     len: usize,
 }

@@ -7,6 +7,7 @@ use super::{Phase, Registry, millis};
 use crate::event::Event;
 use crate::leases::{Slot, is_due};
 use crate::model::Status;
+use crate::pages::FULL_PAGE;
 use crate::preservation::Standing;
 use crate::stats::Reason;
 use crate::time::{Mono, Now};
@@ -26,8 +27,8 @@ const COPIES: usize = 16;
 const HELD: i64 = 5_000;
 /// Lease times in lists are taken again a little at a time, this often, in milliseconds.
 const REFRESH: i64 = 1_000;
-/// What it costs to take the lease times of a page again.
-const REFRESHED: usize = 64;
+/// What it costs to take the lease times of a page again: a look for two instances.
+const REFRESHED: usize = FULL_PAGE / 2;
 
 /// When eviction runs, and the run under way.
 #[derive(Clone, Copy, Debug)]
