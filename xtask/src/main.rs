@@ -87,3 +87,15 @@ fn root() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     own.parent().expect("xtask lies in the workspace").to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_arguments_of_all_tasks_fit_together() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -29,7 +29,9 @@ use super::wrk;
 use crate::stopwatch::{Stopwatch, minutes};
 
 /// The comparison.
+// Its name is taken by those that it is part of.
 #[derive(clap::Args, Debug)]
+#[group(skip)]
 pub(super) struct Arguments {
     /// Whom to measure; who is not installed is left out, and the table says so
     #[arg(long, value_delimiter = ',', default_values = ["eureka", "limit", "java", "java-fresh", "r-nacos"])]
