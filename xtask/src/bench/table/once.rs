@@ -18,7 +18,7 @@ use crate::connection::Connection;
 use crate::stopwatch::Stopwatch;
 
 /// The server's default.
-const GZIP_LEVEL: u32 = 4;
+const GZIP_LEVEL: u32 = 5;
 pub(super) const TRIES: u32 = 20;
 /// Instances of the race, beside those of the fleet.
 const RACERS: usize = 1_000_000;
