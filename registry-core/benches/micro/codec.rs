@@ -9,7 +9,7 @@ use eureka_registry_core::wire::{self, Boundary, Codec, Dialect, Format};
 use crate::fleet;
 use crate::operation::{Operation, Run};
 
-/// Instances of half a page of the registry when it is full.
+/// Instances of a page: a full one has two and a half times as many.
 const PAGE: usize = 128;
 
 pub(crate) const OPERATIONS: &[Operation] = &[
